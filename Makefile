@@ -12,10 +12,12 @@ export DJANGO_SETTINGS_MODULE := config.settings
 lock_hash = $(shell cksum $(1) 2>/dev/null | cut -d' ' -f1)
 RUN_STAMP := $(VENV)/.run-$(call lock_hash,requirements.lock)
 DEV_STAMP := $(VENV)/.dev-$(call lock_hash,requirements-dev.lock)
+NODE := tests/integration/typed_clients/node
+NODE_STAMP := $(NODE)/node_modules/.installed-$(call lock_hash,$(NODE)/package-lock.json)
 
-PACKAGES := manage.py platform/config platform/localbox mgmt controlplane dataplane tests examples
+PACKAGES := manage.py platform/config platform/localbox platform/loadgen platform/penstock_cli platform/typed_clients mgmt controlplane dataplane tests examples
 
-.PHONY: help demo up down status archive secrets test test-long check lint types imports quick coverage reference hooks bench lake-recompute chromium
+.PHONY: help demo up down status archive secrets test test-long check lint types imports quick coverage reference hooks bench lake-recompute chromium typescript
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -75,12 +77,21 @@ coverage: $(DEV_STAMP) ## the unit and db tests with their coverage; fails under
 	@$(BIN)/pytest tests/unit tests/db --numprocesses=2 --cov --cov-report=json:var/coverage/report.json
 	@$(BIN)/python -m tests.coverage_gate var/coverage/report.json
 
-test: check chromium ## everything, on real services and in Chromium
+test: check chromium typescript ## everything, on real services and in Chromium
 	@$(BIN)/pytest tests/e2e tests/faults tests/integration --durations=20 --numprocesses=2 --dist=loadscope --no-loadscope-reorder
 
 test-long: $(DEV_STAMP) chromium ## the long campaigns; their sizes are in CONTRIBUTING.md
 	@$(BIN)/pytest tests -m "long and not alone" --durations=20 --numprocesses=2 --dist=loadscope --no-loadscope-reorder
 	@$(BIN)/pytest tests -m "long and alone" --durations=10
+
+typescript: $(NODE_STAMP)
+
+$(NODE_STAMP):
+	@for tool in node npm go javac; do command -v $$tool >/dev/null \
+		|| { echo "The tests of typed clients need $$tool on the PATH; CONTRIBUTING.md lists the versions" >&2; exit 1; }; done
+	@echo "installing the TypeScript compiler of the lock ..." >&2
+	@npm ci --prefix $(NODE) --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
 
 chromium:
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \

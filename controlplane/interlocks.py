@@ -12,12 +12,15 @@ from msgspec import Struct
 from dataplane.names import INGEST_GROUP
 
 ControllerName = Literal["provision", "deploy", "scale"]
+RefusalKind = Literal[
+    "paused", "cell-busy", "cell-unstable", "cell-unknown", "cell-asleep", "verdict-outdated", "lease-lost"
+]
 WORDS: Final[dict[str, str]] = {"provision": "provisioning", "deploy": "deploying", "scale": "scaling"}
 
 # The protective change of these two controllers is to undo their own, and a pause does not stop it. The Autoscaler's is
 # to scale out, which is just what a person who pauses it wants to stop.
 UNDOING: Final = ("provision", "deploy")
-BELIEVED: Final = timedelta(seconds=60)  # a verdict not renewed for longer says nothing about the present
+VERDICT_MAX_AGE: Final = timedelta(seconds=60)  # a verdict not renewed for longer says nothing about the present
 
 
 class PauseView(Struct, frozen=True):
@@ -58,8 +61,9 @@ class CellState(Struct, frozen=True):
 
 
 class Refusal(Struct, frozen=True):
-    """Reason of a refusal, and when to ask again; both are texts for people."""
+    """Type of a refusal's reason, the reason, and when to ask again; the last two are texts for people."""
 
+    kind: RefusalKind
     why: str
     again: str
 
@@ -71,7 +75,7 @@ def refusal_of(controller: ControllerName, view: CellState, *, protective: bool 
     that. Two controllers never change a cell at once, protective or not.
     """
     undoes = protective and controller in UNDOING
-    return (None if undoes else _paused(controller, view)) or _leased(view) or (None if protective else _unwell(view))
+    return (None if undoes else _paused(controller, view)) or _leased(view) or (None if protective else _unstable(view))
 
 
 def pauses_of(controller: str, view: CellState) -> Iterable[PauseView]:
@@ -87,6 +91,7 @@ def _paused(controller: ControllerName, view: CellState) -> Refusal | None:
         until = f" until {clock(pause.until)}" if pause.until else ""
         where = f" on {name_of(pause.cell)}" if pause.cell else ""
         return Refusal(
+            kind="paused",
             why=f"{WORDS[controller]} is paused{where} by {pause.by}{until}: {pause.reason}",
             again=f"at {clock(pause.until)}, or when a person ends the pause" if pause.until else "when the pause ends",
         )
@@ -98,24 +103,25 @@ def _leased(view: CellState) -> Refusal | None:
     if lease is None or not lease.holder or lease.until <= view.now:
         return None
     return Refusal(
+        kind="cell-busy",
         why=f"{WORDS[lease.holder]} is changing {name_of(view.cell)}: {lease.what}",
         again=f"when that is done, at the latest at {clock(lease.until)}",
     )
 
 
-def _unwell(view: CellState) -> Refusal | None:
+def _unstable(view: CellState) -> Refusal | None:
     verdict = view.verdict
     if verdict is None:
         return None
-    if view.now - verdict.at > BELIEVED:
-        return Refusal(
-            f"cell {view.cell} has not been judged since {clock(verdict.at)}", "when the Observer judges it again"
-        )
+    if view.now - verdict.at > VERDICT_MAX_AGE:
+        why = f"cell {view.cell} has not been judged since {clock(verdict.at)}"
+        return Refusal("verdict-outdated", why, "when the Observer judges it again")
     if verdict.state == "stable":
         return None
     reasons = "; ".join(verdict.reasons) or "no reason is known"
     why = f"cell {view.cell} is {verdict.state} since {clock(verdict.since)}: {reasons}"
-    return Refusal(why, "when the cell is stable again")
+    kind: RefusalKind = "cell-unknown" if verdict.state == "unknown" else "cell-unstable"
+    return Refusal(kind, why, "when the cell is stable again")
 
 
 def name_of(cell: str) -> str:

@@ -95,6 +95,16 @@ class KafkaClients:
         asked = [TopicPartition(*partition) for partition in partitions]
         return _offsets_of(reader.committed(asked, timeout=timeout_s))
 
+    def metadata(self, group: str, timeout_s: float = REQUEST_S) -> Any:
+        """Return the brokers, topics and partitions that a broker knows (ClusterMetadata). Raises KafkaException.
+
+        group: the group whose reader asks; threads that ask at the same time must each use another one. No admin client
+        is asked, because other threads may use that at the same time.
+        """
+        reader = self.group_reader(group)
+        reader.poll(0)  # as for the admin client
+        return reader.list_topics(timeout=timeout_s)
+
     def store(
         self,
         writer: str,
@@ -219,5 +229,5 @@ def _begin_in_child() -> None:
 
 
 # A client's thread may hold a lock of the C library (that of getaddrinfo, for one) at the moment of the fork; the child
-# would wait for it for ever. So the parent closes its clients first, and makes new ones on the next use.
+# would wait for it forever. So the parent closes its clients first, and makes new ones on the next use.
 os.register_at_fork(before=close_kafka_clients, after_in_child=_begin_in_child)

@@ -72,7 +72,7 @@ def release(lease: Lease) -> bool:
 def fenced(lease: Lease) -> Iterator[None]:
     """Open a transaction for the holder's writes: no controller takes the cell before it ends.
 
-    Raises LeaseLostError if another has taken the cell. An expired lease is still good while nobody has taken the cell.
+    Raises LeaseLostError if another has taken the cell. An expired lease stays valid until another controller takes it.
     """
     with transaction.atomic():
         cells = Cell.with_ingest.select_for_update(no_key=True)

@@ -7,13 +7,26 @@ and a row that names an owner outlives it.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import Final
 
 import structlog
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
+from django.db.models import Case, F, Value, When
 
 from mgmt.models import TaskRun
 
+_Outcome = TaskRun.Outcome
+NOTHING_TO_DO: Final = "nothing to do"
+_SAVE: Final = """
+INSERT INTO mgmt_tick AS known (task, at, outcome, since, said) VALUES (%s, %s, %s, %s, %s)
+ON CONFLICT (task) DO UPDATE SET at = EXCLUDED.at, outcome = EXCLUDED.outcome, said = EXCLUDED.said,
+    since = CASE WHEN known.outcome = EXCLUDED.outcome THEN known.since ELSE EXCLUDED.since END
+"""
 log = structlog.get_logger(__name__)
+
+
+class TaskWaitingError(Exception):
+    """The task can do nothing until another service answers; its text names the service."""
 
 
 def try_lock(name: str) -> bool:
@@ -55,21 +68,47 @@ def held(name: str) -> Iterator[bool]:
 def alone(name: str, run: Callable[[], str]) -> str:
     """Call `run` under the lock and return its summary, or return why it was not called.
 
-    A tick that overlaps another skips, and no tick waits for Postgres. The time of a finished run is stored, for
-    mgmt.cells.queries.overdue_tasks. A run that skips or fails stores nothing, so a hanging task is shown as overdue.
+    run: returns what it did, "" if there was nothing to do; raises TaskWaitingError if it can only wait
+
+    A tick that overlaps another skips, and no tick waits for Postgres. The time and outcome of a finished run are
+    stored, for mgmt.cells.queries.overdue_tasks and the status board. A run that skips stores nothing, and one that
+    fails only its outcome, so that a hanging or failing task is shown as overdue.
     """
     try:
         with held(name) as ours:
             if not ours:
-                return "skipped: another tick is at work"
-            summary = run()
-            _store_run(name, summary)
-            return summary
+                return "skipped: another tick is running"
+            return _run(name, run)
     except (OperationalError, InterfaceError) as exc:
         log.warning("tick cut short", lock=name, reason=f"waiting for Postgres: {exc}")
         return "waiting for Postgres"
 
 
-def _store_run(name: str, summary: str) -> None:
-    row = TaskRun(task=name, at=datetime.now(UTC), said=summary[:300])
-    TaskRun.objects.bulk_create([row], update_conflicts=True, unique_fields=["task"], update_fields=["at", "said"])
+def _run(name: str, run: Callable[[], str]) -> str:
+    try:
+        summary = run()
+    except TaskWaitingError as exc:
+        _store_run(name, _Outcome.WAITING, str(exc))
+        return str(exc)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception as exc:
+        _store_failure(name, type(exc).__name__)
+        raise
+    _store_run(name, _Outcome.CHANGED if summary else _Outcome.NOTHING, summary or NOTHING_TO_DO)
+    return summary or NOTHING_TO_DO
+
+
+def _store_run(name: str, outcome: str, summary: str) -> None:
+    now = datetime.now(UTC)
+    with connection.cursor() as cursor:
+        cursor.execute(_SAVE, [name, now, outcome, now, summary[:300]])
+
+
+def _store_failure(name: str, error: str) -> None:
+    """Store that the last run failed. Its text may contain data of customers, so only the kind of error is stored."""
+    since = Case(When(outcome=_Outcome.FAILED, then=F("since")), default=Value(datetime.now(UTC)))
+    try:
+        TaskRun.objects.filter(task=name).update(outcome=_Outcome.FAILED, since=since, said=error)
+    except DatabaseError as exc:  # the first error is raised and logged by the task's runner
+        log.warning("failure not stored", lock=name, error=type(exc).__name__)

@@ -146,7 +146,11 @@ class TopicCreator:
         described = self._clients.admin().describe_configs(resources, request_timeout=REQUEST_S)
         now = {resource.name: future.result() for resource, future in described.items()}
         drifted = [
-            ConfigResource(ResourceType.TOPIC, plan.name, incremental_configs=[_set(k, v) for k, v in wrong])
+            ConfigResource(
+                ResourceType.TOPIC,
+                plan.name,
+                incremental_configs=[ConfigEntry(*one, incremental_operation=AlterConfigOpType.SET) for one in wrong],
+            )
             for plan in plans
             if (wrong := [(k, v) for k, v in plan.config.items() if now[plan.name][k].value != v])
         ]
@@ -203,10 +207,6 @@ class TopicCreator:
         if first:
             offsets = [TopicPartition(*partition, offset) for partition, offset in first.items()]
             self._clients.group_reader(group).commit(offsets=offsets, asynchronous=False)
-
-
-def _set(name: str, value: str) -> Any:
-    return ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
 
 
 def _result_or(future: "Future[Any]", harmless: int) -> Any:

@@ -4,6 +4,7 @@ from functools import cache
 from typing import Final, Literal, get_args
 
 WIRE_VERSION: Final = 1
+EVENTS_PATH: Final = "/v1/events"  # of ingest
 
 # Cluster-wide topics. No underscores: `.` and `_` collide in Kafka's metric names (KAFKA-13743).
 CONTROL_TOPIC: Final = "penstock.control"
@@ -73,7 +74,7 @@ QUERY_INPUTS: Final[dict[str, Purpose]] = {"dedup": "dedup", "windows": "taps", 
 
 ALL_KEYS_PERCENT: Final = 100  # share of a pipe's keys, in percent
 UNKNOWN_SHARE: Final = 0  # stands for a share that is not known yet
-RAMP_PREFIX: Final = "ramp:"  # of names that are no real nodes: each message is also counted under its real node
+RAMP_PREFIX: Final = "ramp:"  # of names that are not nodes: each message is also counted under its real node
 
 # The stages of process, in order; transform and transmit are measured per destination.
 PROCESS_NODES: Final = ("normalize", "enrich", "route", "transform")

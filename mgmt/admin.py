@@ -26,6 +26,7 @@ from mgmt.models import (
     Destination,
     Finding,
     Heartbeat,
+    IgnoredField,
     Incident,
     Lease,
     Membership,
@@ -37,6 +38,8 @@ from mgmt.models import (
     ScaleGroup,
     Source,
     SourceSchema,
+    Subject,
+    SubjectVersion,
     Tenant,
     Topic,
     User,
@@ -48,7 +51,7 @@ def environment_label(_request: HttpRequest) -> tuple[str, str]:
     return (settings.PENSTOCK_ENV, "danger" if settings.PRODUCTION else "info")
 
 
-class KeptAdmin(ModelAdmin):  # type: ignore[misc]  # the package is not followed by mypy
+class UndeletableAdmin(ModelAdmin):  # type: ignore[misc]  # the package is not followed by mypy
     """Admin of rows that staff may change, but not delete."""
 
     list_per_page = 50
@@ -59,7 +62,7 @@ class KeptAdmin(ModelAdmin):  # type: ignore[misc]  # the package is not followe
         return False
 
 
-class ReadOnlyAdmin(KeptAdmin):
+class ReadOnlyAdmin(UndeletableAdmin):
     """Admin of rows that staff may only read. Only services write them."""
 
     def has_add_permission(self, _request: HttpRequest, *_args: Any) -> bool:
@@ -83,7 +86,7 @@ admin.site.unregister(Group)  # roles are memberships, staff are superusers
 
 
 @admin.register(User)
-class UserAdmin(KeptAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
+class UserAdmin(UndeletableAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
     """User accounts. Passwords are set by a form and never shown."""
 
     form = UserChangeForm
@@ -94,7 +97,7 @@ class UserAdmin(KeptAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
 
 
 @admin.register(Tenant)
-class TenantAdmin(KeptAdmin):
+class TenantAdmin(UndeletableAdmin):
     """Customers and their members."""
 
     list_display = ["name", "id", "created_at"]
@@ -161,6 +164,24 @@ class SourceSchemaAdmin(ReadOnlyAdmin):
     list_display = ["source", "number", "author", "created_at"]
     list_select_related = ["source", "author"]
     search_fields = ["source__pipe__id"]
+
+
+@admin.register(Subject)
+class SubjectAdmin(ReadOnlyAdmin):
+    """Subjects of the schema registry."""
+
+    list_display = ["name", "tenant", "compatibility", "owner", "created_at", "deprecated_at"]
+    list_select_related = ["tenant"]
+    search_fields = ["name", "tenant__name"]
+
+
+@admin.register(SubjectVersion)
+class SubjectVersionAdmin(ReadOnlyAdmin):
+    """Versions of subjects, which are immutable."""
+
+    list_display = ["subject", "number", "schema", "author", "created_at", "deprecated_at"]
+    list_select_related = ["subject", "schema", "author"]
+    search_fields = ["subject__name"]
 
 
 @admin.register(ApiKey)
@@ -290,6 +311,14 @@ class FindingAdmin(ReadOnlyAdmin):
     list_display = ["pipe", "kind", "since", "ended_at", "words", "silenced"]
     list_select_related = ["pipe"]
     list_filter = ["kind"]
+
+
+@admin.register(IgnoredField)
+class IgnoredFieldAdmin(ReadOnlyAdmin):
+    """Numeric fields whose drift opens no alert."""
+
+    list_display = ["pipe", "source", "path", "by", "at"]
+    list_select_related = ["pipe", "by"]
 
 
 @admin.register(ScaleGroup)

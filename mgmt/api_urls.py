@@ -15,27 +15,30 @@ from mgmt.alerts.api import (
     ResolveAlertView,
     SnoozeAlertView,
 )
+from mgmt.cells.api.board import AllLossesView, CommonCausesView, ControllerHistoryView, StatusBoardView
 from mgmt.cells.api.control import CellsView, ControlActionsView, EndPauseView, KeepCellView, PausesView
 from mgmt.cells.api.pipe_migrations import GiveUpRelocationView, RelocationsView
 from mgmt.deliveries.api import (
-    AbortMoveView,
+    AbortRedriveView,
     AttemptsView,
     DestinationStateView,
     HeldMessagesView,
     LettersView,
     LetterView,
-    MovesView,
-    MoveView,
     PreviewView,
+    RedrivesView,
+    RedriveView,
+    SlowestView,
     TenantUndeliveredView,
     UndeliveredView,
     WaitingView,
 )
 from mgmt.delivery_tests.api import DestinationTestsView, DestinationTestView
+from mgmt.event_types.api import AsyncApiView, EventTypesView
 from mgmt.ledger.api import LagView, MinuteLossesView, MinutesView, MinuteView, TimingView, UnitsView
 from mgmt.lookups.api import LookupTablesView, LookupTableView, RowView, UploadView
-from mgmt.messages.api import MessagesView, MessageView, TenantMessagesView
-from mgmt.patterns.api import PatternsView
+from mgmt.messages.api import MessageSearchView, MessagesView, MessageView, TenantMessagesView
+from mgmt.patterns.api import IgnoredFieldsView, IgnoredFieldView, PatternsView
 from mgmt.pipes.api.comparison import ComparisonView
 from mgmt.pipes.api.dry_run import DryRunView
 from mgmt.pipes.api.endpoints import (
@@ -47,7 +50,7 @@ from mgmt.pipes.api.endpoints import (
     SourcesView,
 )
 from mgmt.pipes.api.pipes import ClosePipeView, PipeDetail, PipesView, ReopenPipeView
-from mgmt.pipes.api.revisions import RevisionDetail, RevisionDiffView, RevisionsView
+from mgmt.pipes.api.revisions import RevisionDetail, RevisionDiffView, RevisionsView, SpreadKeysView
 from mgmt.pipes.api.states import (
     CredentialView,
     PauseDestinationView,
@@ -60,6 +63,16 @@ from mgmt.pipes.api.summaries import PipeSummariesView, SummaryView
 from mgmt.quotas.api import StaffQuotasView, TenantQuotasView
 from mgmt.ramps.api.admission import AdmissionDetail, HoldAdmissionView, ResumeAdmissionView
 from mgmt.ramps.api.ramps import HoldRampView, RampDetail, ResumeRampView, RollBackRampView, TakenView
+from mgmt.registry.api.subjects import (
+    CheckDraftView,
+    RegistryConfigView,
+    SchemaTextsView,
+    SubjectsView,
+    SubjectView,
+    VersionOfSubjectView,
+    VersionsOfSubjectView,
+)
+from mgmt.rejections.api import RejectionsView, RejectionView
 from mgmt.schemas.api import SchemasView, SchemaView
 from mgmt.tail.api import TailView
 from mgmt.tenancy.api import DocumentView, MembersView, MeView, ProblemView
@@ -124,6 +137,7 @@ urlpatterns = [
         RollBackRampView.as_view(),
         name="roll-back-ramp",
     ),
+    path("pipes/<row_id:pipe>/spread-keys/", SpreadKeysView.as_view(), name="spread-keys"),
     path("pipes/<row_id:pipe>/sources/", SourcesView.as_view(), name="sources"),
     path("pipes/<row_id:pipe>/sources/<spec_name:source>/schemas/", SchemasView.as_view(), name="source-schemas"),
     path(
@@ -131,6 +145,7 @@ urlpatterns = [
         SchemaView.as_view(),
         name="source-schema",
     ),
+    path("pipes/<row_id:pipe>/sources/<spec_name:source>/event-types/", EventTypesView.as_view(), name="event-types"),
     path("pipes/<row_id:pipe>/keys/", KeysView.as_view(), name="keys"),
     path("pipes/<row_id:pipe>/keys/<row_id:key>/revoke/", RevokeKeyView.as_view(), name="revoke-key"),
     path("pipes/<row_id:pipe>/destinations/", DestinationsView.as_view(), name="destinations"),
@@ -153,6 +168,10 @@ urlpatterns = [
     path("staff/relocations/<number:relocation>/give-up/", GiveUpRelocationView.as_view(), name="give-up-relocation"),
     path("staff/usage/", AllUsageView.as_view(), name="all-usage"),
     path("staff/quotas/<str:tenant>/", StaffQuotasView.as_view(), name="tenant-quotas"),
+    path("staff/board/", StatusBoardView.as_view(), name="status-board"),
+    path("staff/losses/", AllLossesView.as_view(), name="all-losses"),
+    path("staff/common-causes/", CommonCausesView.as_view(), name="common-causes"),
+    path("staff/controllers/<str:controller>/history/", ControllerHistoryView.as_view(), name="controller-history"),
     path("staff/actions/", ControlActionsView.as_view(), name="control-actions"),
     path("lookup-tables/", LookupTablesView.as_view(), name="lookup-tables"),
     path("lookup-tables/<row_id:table>/", LookupTableView.as_view(), name="lookup-table"),
@@ -177,6 +196,10 @@ urlpatterns = [
         name="credential",
     ),
     path("pipes/<row_id:pipe>/patterns/", PatternsView.as_view(), name="patterns"),
+    path("pipes/<row_id:pipe>/ignored-fields/", IgnoredFieldsView.as_view(), name="ignored-fields"),
+    path("pipes/<row_id:pipe>/ignored-fields/<row_id:ignored>/", IgnoredFieldView.as_view(), name="ignored-field"),
+    path("pipes/<row_id:pipe>/rejections/", RejectionsView.as_view(), name="rejections"),
+    path("pipes/<row_id:pipe>/rejections/<number:rejection>/", RejectionView.as_view(), name="rejection"),
     path("pipes/<row_id:pipe>/timing/", TimingView.as_view(), name="timing"),
     path("pipes/<row_id:pipe>/lag/", LagView.as_view(), name="lag"),
     path("pipes/<row_id:pipe>/minutes/", MinutesView.as_view(), name="minutes"),
@@ -188,17 +211,19 @@ urlpatterns = [
     path("pipes/<row_id:pipe>/windows/", WindowsView.as_view(), name="windows"),
     path("pipes/<row_id:pipe>/windows/<spec_name:name>/", CurrentView.as_view(), name="window"),
     path("pipes/<row_id:pipe>/messages/", MessagesView.as_view(), name="messages"),
+    path("pipes/<row_id:pipe>/messages/search/", MessageSearchView.as_view(), name="message-search"),
     path("pipes/<row_id:pipe>/messages/<position:position>/", MessageView.as_view(), name="message"),
     path("pipes/<row_id:pipe>/attempts/", AttemptsView.as_view(), name="attempts"),
+    path("pipes/<row_id:pipe>/slowest-messages/", SlowestView.as_view(), name="slowest-messages"),
     path("pipes/<row_id:pipe>/undelivered/", UndeliveredView.as_view(), name="undelivered"),
     path("pipes/<row_id:pipe>/waiting/", WaitingView.as_view(), name="waiting"),
     path("pipes/<row_id:pipe>/dead-letters/", LettersView.as_view(), name="dead-letters"),
     path("pipes/<row_id:pipe>/dead-letters/<number:number>/", LetterView.as_view(), name="dead-letter"),
     path("pipes/<row_id:pipe>/held-messages/", HeldMessagesView.as_view(), name="held-messages"),
-    path("pipes/<row_id:pipe>/moves/", MovesView.as_view(), name="moves"),
+    path("pipes/<row_id:pipe>/moves/", RedrivesView.as_view(), name="moves"),
     path("pipes/<row_id:pipe>/moves/preview/", PreviewView.as_view(), name="preview-move"),
-    path("pipes/<row_id:pipe>/moves/<row_id:move>/", MoveView.as_view(), name="move"),
-    path("pipes/<row_id:pipe>/moves/<row_id:move>/abort/", AbortMoveView.as_view(), name="abort-move"),
+    path("pipes/<row_id:pipe>/moves/<row_id:move>/", RedriveView.as_view(), name="move"),
+    path("pipes/<row_id:pipe>/moves/<row_id:move>/abort/", AbortRedriveView.as_view(), name="abort-move"),
     path("destination-tests/", DestinationTestsView.as_view(), name="destination-tests"),
     path("destination-tests/<row_id:test>/", DestinationTestView.as_view(), name="destination-test"),
     path("alerts/", AlertsView.as_view(), name="alerts"),
@@ -223,5 +248,13 @@ urlpatterns = [
         name="alert-channel-confirmation",
     ),
     path("problems/<slug:code>/", ProblemView.as_view(), name="problem"),
+    path("asyncapi/", AsyncApiView.as_view(), name="asyncapi"),
+    path("schemas/", SubjectsView.as_view(), name="subjects"),
+    path("schemas/check/", CheckDraftView.as_view(), name="check-draft"),
+    path("schemas/texts/", SchemaTextsView.as_view(), name="schema-texts"),
+    path("schemas/<row_id:subject>/", SubjectView.as_view(), name="subject"),
+    path("schemas/<row_id:subject>/versions/", VersionsOfSubjectView.as_view(), name="subject-versions"),
+    path("schemas/<row_id:subject>/versions/<number:number>/", VersionOfSubjectView.as_view(), name="subject-version"),
+    path("tenants/<row_id:tenant>/schemas/config/", RegistryConfigView.as_view(), name="registry-config"),
     path("schema/", DocumentView.as_view(), name="schema"),
 ]

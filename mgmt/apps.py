@@ -1,6 +1,9 @@
 """The management plane as a Django application."""
 
 from django.apps import AppConfig
+from django.db.models import CharField
+
+from mgmt.array_lookup import AnyOf
 
 
 class MgmtConfig(AppConfig):
@@ -8,3 +11,7 @@ class MgmtConfig(AppConfig):
 
     name = "mgmt"
     verbose_name = "Penstock"
+
+    def ready(self) -> None:
+        """Register the lookups that queries use."""
+        CharField.register_lookup(AnyOf)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from dataplane.schemas.types import Incompatibility
 from dataplane.spec.compatible import BreakingChange
 
 
@@ -155,9 +156,15 @@ class TableRemovedError(ServiceError):
 
 
 class SchemaConflictError(ServiceError):
-    """Another user registered a schema of this source at the same time."""
+    """Another user registered a schema of this source or subject at the same time."""
 
     code = "schema-conflict"
+
+
+class EventTypesConflictError(ServiceError):
+    """Another user changed the event types of a source since they were read."""
+
+    code = "event-types-conflict"
 
 
 class SchemaIncompatibleError(ServiceError):
@@ -168,6 +175,26 @@ class SchemaIncompatibleError(ServiceError):
     def __init__(self, message: str, broken: Sequence[BreakingChange]) -> None:
         super().__init__(message)
         self.broken = broken
+
+
+class VersionIncompatibleError(ServiceError):
+    """The schema and an earlier version of its subject are incompatible at the subject's level.
+
+    broken: each place with reader, writer and reason; suggested: subject under which it can be registered
+    """
+
+    code = "schema-incompatible"
+
+    def __init__(self, message: str, broken: Sequence[Incompatibility], suggested: str) -> None:
+        super().__init__(message)
+        self.broken = broken
+        self.suggested = suggested
+
+
+class SubjectDeprecatedError(ServiceError):
+    """The subject is deprecated and accepts no new version."""
+
+    code = "subject-deprecated"
 
 
 class AlreadyMemberError(ServiceError):

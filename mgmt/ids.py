@@ -1,4 +1,4 @@
-"""Row ids: a prefix that names the kind of row, and a time-ordered random part."""
+"""Row ids: a prefix that names the kind of row, and a time-ordered random part; and ids that requests name."""
 
 import functools
 import os
@@ -17,3 +17,8 @@ def new_id(prefix: str) -> str:
 def id_maker(prefix: str) -> Callable[[], str]:
     """Return the default of a primary key; a partial, because migrations can serialize one."""
     return functools.partial(new_id, prefix)
+
+
+def storable(text: str) -> str:
+    """Replace U+0000, which Postgres cannot even compare, by U+FFFD, which no id or name contains."""
+    return text.replace("\x00", "\ufffd")

@@ -4,12 +4,14 @@ from mgmt.alerts.models import Alert, AlertChannel, Incident, Notification
 from mgmt.cells.models.capacity_results import CapacityResult
 from mgmt.cells.models.cells import Cell, Heartbeat, Topic
 from mgmt.cells.models.control import CellVerdict, ControlAction, Controller, Lease, Pause, TaskRun
+from mgmt.cells.models.kafka import KafkaCheck
 from mgmt.cells.models.pipe_migrations import PipeMigration
 from mgmt.cells.models.releases import Release, Rollout, RolloutStep
 from mgmt.cells.models.scaling import ScaleGroup, ScaleSample
 from mgmt.cells.models.signals import LaneSignal
 from mgmt.deliveries.models import DeadLetter, DestinationHealth, HeldMessage, ListedMessage, OffsetSet, Redrive
 from mgmt.delivery_tests.models import DestinationTest
+from mgmt.event_types.models import EventType, SourceEventTypes
 from mgmt.ledger.models import (
     AttemptCount,
     AuditOffset,
@@ -21,18 +23,28 @@ from mgmt.ledger.models import (
     LateCount,
     LedgerDay,
     PartitionWatch,
+    PipeRollup,
     ReportRun,
+    RollupMark,
     Seal,
     SettledOffset,
 )
 from mgmt.lookups.models import LookupRow, LookupTable
-from mgmt.patterns.models import FieldHour, FieldSample, Finding, PatternHour, PatternMark
+from mgmt.patterns.models import (
+    FieldHour,
+    FieldSample,
+    Finding,
+    IgnoredField,
+    NumberState,
+    PatternHour,
+    PatternMark,
+)
 from mgmt.pipes.models import ApiKey, Destination, Pipe, PipeRevision, Source, SourceSchema
 from mgmt.quotas.models import TenantQuota
-from mgmt.ramps.models.admission import Admission
-from mgmt.ramps.models.ramps import Ramp, RampStep
-from mgmt.tenancy.models.limits import LimitCount
-from mgmt.tenancy.models.tenancy import Membership, Tenant, User
+from mgmt.ramps.models import Admission, Ramp, RampStep
+from mgmt.registry.models import RegistryDefault, SchemaText, Subject, SubjectVersion
+from mgmt.rejections.models import Rejection, RejectionMinute
+from mgmt.tenancy.models import LimitCount, Membership, Tenant, User
 from mgmt.usage.models import Usage
 
 __all__ = [
@@ -53,6 +65,7 @@ __all__ = [
     "Destination",
     "DestinationHealth",
     "DestinationTest",
+    "EventType",
     "FactRow",
     "FieldHour",
     "FieldSample",
@@ -60,7 +73,9 @@ __all__ = [
     "Heartbeat",
     "HeldMessage",
     "HighOffset",
+    "IgnoredField",
     "Incident",
+    "KafkaCheck",
     "LagRow",
     "LaneSignal",
     "LateCount",
@@ -72,6 +87,7 @@ __all__ = [
     "LookupTable",
     "Membership",
     "Notification",
+    "NumberState",
     "OffsetSet",
     "PartitionWatch",
     "PatternHour",
@@ -80,19 +96,28 @@ __all__ = [
     "Pipe",
     "PipeMigration",
     "PipeRevision",
+    "PipeRollup",
     "Ramp",
     "RampStep",
     "Redrive",
+    "RegistryDefault",
+    "Rejection",
+    "RejectionMinute",
     "Release",
     "ReportRun",
     "Rollout",
     "RolloutStep",
+    "RollupMark",
     "ScaleGroup",
     "ScaleSample",
+    "SchemaText",
     "Seal",
     "SettledOffset",
     "Source",
+    "SourceEventTypes",
     "SourceSchema",
+    "Subject",
+    "SubjectVersion",
     "TaskRun",
     "Tenant",
     "TenantQuota",

@@ -3,7 +3,7 @@
 from django.urls import path
 
 from mgmt.alerts.pages import alerts, channels
-from mgmt.cells.pages import audit, cells, controllers, pipe_migrations, releases, scaling
+from mgmt.cells.pages import audit, board, cells, controllers, pipe_migrations, releases, scaling
 from mgmt.deliveries.pages import (
     attempts,
     causes,
@@ -15,12 +15,15 @@ from mgmt.deliveries.pages import (
     redrives,
 )
 from mgmt.delivery_tests import pages as delivery_test_pages
+from mgmt.event_types import pages as event_types_pages
 from mgmt.lookups import pages as lookup_pages
-from mgmt.messages.pages import message, receipt
+from mgmt.messages.pages import find, message, receipt
 from mgmt.patterns import pages as pattern_pages
 from mgmt.pipes.pages import edit, go, home, pipe, settings, status
 from mgmt.quotas import pages as quota_pages
-from mgmt.ramps.pages import admission, ramp
+from mgmt.ramps import pages as ramps
+from mgmt.registry import pages as registry_pages
+from mgmt.rejections import pages as rejection_pages
 from mgmt.schemas import pages as schema_pages
 from mgmt.tail import pages as tail_pages
 from mgmt.tenancy import pages as tenancy_pages
@@ -43,11 +46,19 @@ urlpatterns = [
     path("help/causes/<slug:code>/", causes.cause, name="cause"),
     path("tests/<str:test_id>/", delivery_test_pages.destination_test, name="destination_test"),
     path("usage/", usage.usage, name="usage"),
+    path("schemas/", registry_pages.subjects, name="subjects"),
+    path("schemas/level/", registry_pages.set_default_level, name="set_default_level"),
+    path("schemas/new/", registry_pages.register, name="register_version"),
+    path("schemas/<str:subject_id>/", registry_pages.subject, name="subject"),
+    path("schemas/<str:subject_id>/change/", registry_pages.change_subject, name="change_subject"),
     path("tables/", lookup_pages.tables, name="tables"),
     path("tables/<str:table_id>/", lookup_pages.table, name="table"),
     path("tables/<str:table_id>/upload/", lookup_pages.upload, name="upload_rows"),
     path("tables/<str:table_id>/remove/", lookup_pages.delete_table, name="delete_table"),
     path("staff/", controllers.controllers, name="staff"),
+    path("staff/board/", board.status_board, name="board"),
+    path("staff/losses/", board.losses, name="all_losses"),
+    path("staff/controllers/<slug:name>/", controllers.history, name="controller"),
     path("staff/pause/", controllers.pause, name="pause_controller"),
     path("staff/pauses/<int:number>/end/", controllers.end, name="end_pause"),
     path("staff/cells/", cells.cells, name="cells"),
@@ -64,7 +75,7 @@ urlpatterns = [
     path("staff/releases/", releases.releases, name="releases"),
     path("staff/releases/<slug:release>/roll-out/", releases.roll_out, name="roll_out"),
     path("staff/rollouts/<int:number>/roll-back/", releases.roll_back, name="roll_back"),
-    path("find/", message.find, name="find"),
+    path("find/", find.find, name="find"),
     path("receipts/<str:message_id>/", receipt.receipt, name="receipt"),
     path("pipes/new/", edit.new_pipe, name="new_pipe"),
     path("pipes/<str:pipe_id>/", pipe.overview, name="pipe"),
@@ -78,10 +89,13 @@ urlpatterns = [
     path("pipes/<str:pipe_id>/destinations/<str:name>/test/", delivery_test_pages.ask_test, name="test_destination"),
     path("pipes/<str:pipe_id>/dead/", dead_letters.dead, name="dead"),
     path("pipes/<str:pipe_id>/dead/<int:number>/", dead_letters.dead_letter, name="dead_letter"),
+    path("pipes/<str:pipe_id>/rejections/", rejection_pages.rejections, name="rejections"),
+    path("pipes/<str:pipe_id>/rejections/<int:number>/", rejection_pages.rejection, name="rejection"),
+    path("pipes/<str:pipe_id>/rejections/<int:number>/accept/", rejection_pages.accept, name="accept_rejected"),
     path("pipes/<str:pipe_id>/redrive/", message_selection.redrive, name="redrive"),
     path("pipes/<str:pipe_id>/held/", held.held, name="held"),
     path("pipes/<str:pipe_id>/release/", message_selection.release, name="release"),
-    path("pipes/<str:pipe_id>/moves/<str:move_id>/abort/", redrives.abort_move, name="abort_move"),
+    path("pipes/<str:pipe_id>/moves/<str:move_id>/abort/", redrives.abort_redrive, name="abort_redrive"),
     path("pipes/<str:pipe_id>/alerts/<str:alert_id>/", alerts.alert, name="alert"),
     path("pipes/<str:pipe_id>/alerts/<str:alert_id>/acknowledge/", alerts.acknowledge_alert, name="acknowledge_alert"),
     path("pipes/<str:pipe_id>/alerts/<str:alert_id>/snooze/", alerts.snooze_alert, name="snooze_alert"),
@@ -90,15 +104,17 @@ urlpatterns = [
     path("pipes/<str:pipe_id>/alerts/<str:alert_id>/spread-keys/", alerts.spread_keys, name="spread_keys"),
     path("pipes/<str:pipe_id>/alerts/<str:alert_id>/own-cell/", alerts.move_to_own_cell, name="move_to_own_cell"),
     path("pipes/<str:pipe_id>/patterns/", pattern_pages.patterns, name="patterns"),
+    path("pipes/<str:pipe_id>/ignored-fields/", pattern_pages.ignore_field, name="ignore_field"),
+    path("pipes/<str:pipe_id>/ignored-fields/<str:ignored_id>/watch/", pattern_pages.watch_field, name="watch_field"),
     path("pipes/<str:pipe_id>/windows/", window_pages.windows, name="windows"),
     path("pipes/<str:pipe_id>/revisions/", pipe.revisions, name="revisions"),
     path("pipes/<str:pipe_id>/revisions/<int:number>/revert/", pipe.revert, name="revert_revision"),
-    path("pipes/<str:pipe_id>/admission/hold/", admission.hold_admission, name="hold_admission"),
-    path("pipes/<str:pipe_id>/admission/resume/", admission.resume_admission, name="resume_admission"),
-    path("pipes/<str:pipe_id>/revisions/<int:number>/ramp/", ramp.ramp, name="ramp"),
-    path("pipes/<str:pipe_id>/revisions/<int:number>/ramp/hold/", ramp.hold_ramp, name="hold_ramp"),
-    path("pipes/<str:pipe_id>/revisions/<int:number>/ramp/resume/", ramp.resume_ramp, name="resume_ramp"),
-    path("pipes/<str:pipe_id>/revisions/<int:number>/ramp/roll-back/", ramp.roll_back_ramp, name="roll_back_ramp"),
+    path("pipes/<str:pipe_id>/admission/hold/", ramps.hold_admission, name="hold_admission"),
+    path("pipes/<str:pipe_id>/admission/resume/", ramps.resume_admission, name="resume_admission"),
+    path("pipes/<str:pipe_id>/revisions/<int:number>/ramp/", ramps.ramp, name="ramp"),
+    path("pipes/<str:pipe_id>/revisions/<int:number>/ramp/hold/", ramps.hold_ramp, name="hold_ramp"),
+    path("pipes/<str:pipe_id>/revisions/<int:number>/ramp/resume/", ramps.resume_ramp, name="resume_ramp"),
+    path("pipes/<str:pipe_id>/revisions/<int:number>/ramp/roll-back/", ramps.roll_back_ramp, name="roll_back_ramp"),
     path("pipes/<str:pipe_id>/minutes/<int:bucket>/", pipe.minute, name="minute"),
     path("pipes/<str:pipe_id>/tail/", tail_pages.tail, name="tail"),
     path("pipes/<str:pipe_id>/edit/", edit.edit_pipe, name="edit_pipe"),
@@ -108,6 +124,7 @@ urlpatterns = [
     path("pipes/<str:pipe_id>/resume/", status.resume_pipe, name="resume_pipe"),
     path("pipes/<str:pipe_id>/settings/", settings.settings, name="settings"),
     path("pipes/<str:pipe_id>/sources/<str:name>/schema/", schema_pages.schema, name="schema"),
+    path("pipes/<str:pipe_id>/sources/<str:name>/event-types/", event_types_pages.event_types, name="event_types"),
     path("pipes/<str:pipe_id>/loss-threshold/", settings.set_loss_threshold, name="set_loss_threshold"),
     path("pipes/<str:pipe_id>/keys/", settings.create_key, name="create_key"),
     path("pipes/<str:pipe_id>/keys/<str:key_id>/revoke/", settings.revoke_key, name="revoke_key"),

@@ -38,6 +38,7 @@ from mgmt.errors import (
     AlreadyPausedError,
     CredentialNeededError,
     DestinationRemovedError,
+    EventTypesConflictError,
     FixNotLiveError,
     InvalidValue,
     LimitReachedError,
@@ -59,14 +60,18 @@ from mgmt.errors import (
     SchemaConflictError,
     SchemaIncompatibleError,
     ServiceError,
+    SubjectDeprecatedError,
     TableInUseError,
     TableRemovedError,
     TooManyConfirmationsError,
     TooManyTestsError,
     UnchangedError,
+    VersionIncompatibleError,
     WireIncompatibleError,
 )
+from mgmt.event_types.services import set_event_types
 from mgmt.lookups.services import create_lookup_table, delete_lookup_table, put_row, remove_row, upload_rows
+from mgmt.patterns.services import ignore_field, watch_field
 from mgmt.pipes.services.keys import create_api_key, revoke_api_key
 from mgmt.pipes.services.pipes import (
     check_new_pipe,
@@ -98,6 +103,16 @@ from mgmt.ramps.services.admission import (
     resume_admission,
 )
 from mgmt.ramps.services.ramps import begin_ramp, finish_ramp, hold_ramp, raise_share, resume_ramp, roll_back_ramp
+from mgmt.registry.services import (
+    deprecate_subject,
+    deprecate_version,
+    register_version,
+    restore_subject,
+    restore_version,
+    set_default_compatibility,
+    set_owner,
+    set_subject_compatibility,
+)
 from mgmt.schemas.services import register_schema
 from mgmt.tenancy.services.sign_in import make_sign_in_link, user_for_sign_in_token
 from mgmt.tenancy.services.tenants import add_member, create_tenant
@@ -108,6 +123,7 @@ __all__ = [
     "AlreadyPausedError",
     "CredentialNeededError",
     "DestinationRemovedError",
+    "EventTypesConflictError",
     "FixNotLiveError",
     "InvalidValue",
     "LimitReachedError",
@@ -129,11 +145,13 @@ __all__ = [
     "SchemaConflictError",
     "SchemaIncompatibleError",
     "ServiceError",
+    "SubjectDeprecatedError",
     "TableInUseError",
     "TableRemovedError",
     "TooManyConfirmationsError",
     "TooManyTestsError",
     "UnchangedError",
+    "VersionIncompatibleError",
     "WireIncompatibleError",
     "acknowledge_alert",
     "add_alert_channel",
@@ -158,6 +176,8 @@ __all__ = [
     "create_tenant",
     "current_revision",
     "delete_lookup_table",
+    "deprecate_subject",
+    "deprecate_version",
     "earlier_live_revision",
     "end_admission",
     "finish_migration",
@@ -165,6 +185,7 @@ __all__ = [
     "hold_admission",
     "hold_at_target",
     "hold_ramp",
+    "ignore_field",
     "is_live_failing",
     "keep_cell_for",
     "lower_admission",
@@ -181,6 +202,7 @@ __all__ = [
     "raise_share",
     "register_release",
     "register_schema",
+    "register_version",
     "remove_alert_channel",
     "remove_row",
     "rename_pipe",
@@ -188,6 +210,8 @@ __all__ = [
     "request_migration",
     "request_rollout",
     "resolve_alert",
+    "restore_subject",
+    "restore_version",
     "resume_admission",
     "resume_controller",
     "resume_destination",
@@ -199,9 +223,13 @@ __all__ = [
     "roll_back_ramp",
     "rotate_signing_secret",
     "set_credential",
+    "set_default_compatibility",
+    "set_event_types",
     "set_loss_threshold",
+    "set_owner",
     "set_quota",
     "set_scale_policy",
+    "set_subject_compatibility",
     "signing_secrets",
     "snooze_alert",
     "spread_keys",
@@ -209,5 +237,6 @@ __all__ = [
     "switch_pipe",
     "upload_rows",
     "user_for_sign_in_token",
+    "watch_field",
     "why_not_spread",
 ]

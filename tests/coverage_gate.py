@@ -1,6 +1,6 @@
 """The coverage gate: `python -m tests.coverage_gate REPORT`, a file of `coverage json`. Exits with 1 under the gate.
 
-Decisions are the modules that an import contract in pyproject.toml keeps away from clock and chance, so the list of
+Decisions are the modules that an import contract in pyproject.toml keeps from clock and randomness, so the list of
 them exists once. Only unit and db tests are measured: what runs in processes of their own (lanes, drivers, the box) is
 covered by the integration and fault tests, which no tracer may slow down.
 """
@@ -50,7 +50,7 @@ def decision_modules(pyproject: Mapping[str, Any]) -> set[str]:
 
 def is_within(path: str, modules: Iterable[str]) -> bool:
     """Return True if a source file belongs to one of the packages or modules."""
-    name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".") + "."
+    name = path.removeprefix("platform/").removesuffix(".py").removesuffix("/__init__").replace("/", ".") + "."
     return any(name.startswith(f"{module}.") for module in modules)
 
 

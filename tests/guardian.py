@@ -21,7 +21,7 @@ import psutil
 MARK: Final = "TEST_RUNNER"  # not PENSTOCK_...: tests remove such variables from the environment of processes
 DATA: Final = "PENSTOCK_VAR"
 SCRATCH: Final = Path(__file__).parents[1] / "var" / "test"
-LOOK_S: Final = 0.2
+POLL_S: Final = 0.2
 GRACE_S: Final = 5.0
 LIMIT_S: Final = 30.0
 _guardians: list["subprocess.Popen[bytes]"] = []  # keeps a reference, as the guardian outlives this process
@@ -102,7 +102,7 @@ def end_marked(mark: str, children: Iterable[psutil.Process] = ()) -> set[str]:
 
 
 def _is_ours(process: psutil.Process) -> bool:
-    """Return True if the process is alive and no guardian: guardians end automatically."""
+    """Return True if the process is alive and not a guardian: guardians end automatically."""
     try:
         alive = process.is_running() and process.status() != psutil.STATUS_ZOMBIE
         return alive and __file__ not in process.cmdline()
@@ -127,7 +127,7 @@ def main(runner: int, mark: str) -> None:
         if os.getppid() != runner:  # the runner has ended: `found` may be incomplete
             break
         children = found
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
     if ended := end_marked(mark, children):
         print(f"ended what the test runner {runner} left:", *sorted(ended), sep="\n  ", file=sys.stderr)  # noqa: T201
 

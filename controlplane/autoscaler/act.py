@@ -18,8 +18,9 @@ from controlplane.interlocks import Refusal
 from controlplane.leases import LeaseLostError, acquire, fenced, note, release
 from dataplane.names import GroupKind
 from mgmt.cells.models.scaling import group_words
-from mgmt.models import Cell, Controller, Lease, ScaleGroup
+from mgmt.models import Cell, ControlAction, Controller, Lease, ScaleGroup
 
+_Outcome = ControlAction.Outcome
 LASTS: Final = timedelta(seconds=60)  # lanes start within 20 s, and drain within 30
 log = structlog.get_logger(__name__)
 
@@ -57,7 +58,8 @@ def act(
         if change in changes and change not in done:
             _store_delay(cell, change, now, refused)
         else:
-            _store_decision(cell, change)
+            memory, why = msgspec.to_builtins(change.decision.memory), change.decision.why[:300]
+            ScaleGroup.objects.filter(cell=cell, kind=change.kind).update(memory=memory, why=why)
         ScaleGroup.objects.filter(cell=cell, kind=change.kind).update(seen=_seen(groups[change.kind]), at=now)
     return ", ".join(map(str, done))
 
@@ -78,7 +80,7 @@ def _change(cell: str, changes: list[ScaleChange], now: datetime, *, protective:
             for change in changes:
                 _note(cell, change, now)
     except LeaseLostError as exc:
-        return Refusal(str(exc), "at the next tick")
+        return Refusal("lease-lost", str(exc), "at the next tick")
     log.info("scaled", cell=cell, lanes=lanes, what=lease.what)
     return None
 
@@ -86,13 +88,7 @@ def _change(cell: str, changes: list[ScaleChange], now: datetime, *, protective:
 def _note(cell: str, change: ScaleChange, now: datetime) -> None:
     detail = {"kind": change.kind, "before": change.before, "lanes": change.decision.lanes}
     action = "scale-out" if change.is_out else "scale-in"
-    note("scale", action, outcome="done", at=now, cell=cell, reason=change.decision.why, detail=detail)
-
-
-def _store_decision(cell: str, change: ScaleChange) -> None:
-    """Store the reason of a group's decision, and the memory for the next one."""
-    memory, why = msgspec.to_builtins(change.decision.memory), change.decision.why[:300]
-    ScaleGroup.objects.filter(cell=cell, kind=change.kind).update(memory=memory, why=why)
+    note("scale", action, outcome=_Outcome.DONE, at=now, cell=cell, reason=change.decision.why, detail=detail)
 
 
 def _store_delay(cell: str, change: ScaleChange, now: datetime, refused: Refusal | None) -> None:
@@ -103,7 +99,8 @@ def _store_delay(cell: str, change: ScaleChange, now: datetime, refused: Refusal
     row = ScaleGroup.objects.filter(cell=cell, kind=change.kind)
     if row.exclude(why=why).update(why=why) and refused:
         detail = {"kind": change.kind, "lanes": lanes}
-        note("scale", "scale", outcome="refused", at=now, cell=cell, reason=why, detail=detail)
+        refusal = refused.kind
+        note("scale", "scale", outcome=_Outcome.REFUSED, at=now, cell=cell, refusal=refusal, reason=why, detail=detail)
 
 
 def _seen(group: LaneGroup) -> dict[str, float]:
@@ -125,5 +122,6 @@ def finish(cell: str, lanes: Mapping[str, int], reporting: Mapping[str, int], no
         return
     if release(lease) and behind:
         reason = "; ".join(f"{there} of {count} {group_words(kind)} report" for kind, (there, count) in behind.items())
-        note("scale", "scale", outcome="unfinished", at=now, cell=cell, reason=f"after {lease.what}: {reason}")
+        said = f"after {lease.what}: {reason}"
+        note("scale", "scale", outcome=_Outcome.UNFINISHED, at=now, cell=cell, reason=said)
         log.warning("lane count not reached in time", cell=cell, reason=reason)

@@ -1,4 +1,4 @@
-"""Reads the cells for the last level of scaling (controlplane.autoscaler.spreading), and executes its decisions."""
+"""Reads the cells for the last level of scaling (controlplane.autoscaler.cell_relief), and executes its decisions."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -8,15 +8,15 @@ from typing import Final
 
 import structlog
 
-from controlplane.autoscaler.spreading import (
+from controlplane.autoscaler.cell_relief import (
     AddCell,
     CellFleet,
     CellLoad,
     MigratePipe,
     NoAction,
     PipeLoad,
-    SpreadingStep,
-    spread,
+    ReliefStep,
+    relief_steps,
 )
 from controlplane.interlocks import refusal_of
 from controlplane.leases import cell_states
@@ -26,8 +26,8 @@ from mgmt.models import Cell, CellVerdict, Pipe, PipeMigration, ScaleGroup
 from mgmt.pipes.queries.pipes import rates_of
 from mgmt.services import ServiceError, add_cell, request_migration
 
-LOOKED_AT: Final = 20  # busiest pipes of a cell; a twenty-first has less than a twentieth of its traffic
-NOT_ASKED: Final = "other pipes of the cell have more traffic"
+MOST_CHECKED: Final = 20  # busiest pipes of a cell; a twenty-first has less than a twentieth of its traffic
+NOT_CHECKED: Final = "other pipes of the cell have more traffic"
 log = structlog.get_logger(__name__)
 
 
@@ -39,7 +39,7 @@ def relieve(placing: PlacementPolicy, most: int, now: datetime) -> Mapping[str, 
     short = _short(now)
     if not short:
         return {}
-    return {step.cell: _do(step, now) for step in spread(_fleet(short, placing, most, now))}
+    return {step.cell: _do(step, now) for step in relief_steps(_fleet(short, placing, most, now))}
 
 
 def _short(now: datetime) -> dict[str, float]:
@@ -57,7 +57,7 @@ def _fleet(short: Mapping[str, float], placing: PlacementPolicy, most: int, now:
         pipes[str(pipe.cell_id)].append(pipe)
     rates = rates_of([pipe.id for of_cell in pipes.values() for pipe in of_cell], now)
     stable = set(CellVerdict.objects.filter(state=CellVerdict.State.STABLE).values_list("cell_id", flat=True))
-    states, rests = cell_states(now), _rests(now)
+    states, since_migration = cell_states(now), _since_migration(now)
     dedicated_to = dict(Cell.objects.order_by("id").values_list("id", "dedicated_to"))
     cells = [
         CellLoad(
@@ -65,7 +65,7 @@ def _fleet(short: Mapping[str, float], placing: PlacementPolicy, most: int, now:
             pipes=_loads(pipes[cell], rates, is_short=cell in short),
             short_s=short.get(cell, 0.0),
             stable=cell in stable,
-            rests_s=rests.get(cell, inf),
+            since_migration_s=since_migration.get(cell, inf),
             refused=refusal.why if (refusal := refusal_of("scale", states[cell], protective=True)) else "",
         )
         for cell in dedicated_to
@@ -75,24 +75,24 @@ def _fleet(short: Mapping[str, float], placing: PlacementPolicy, most: int, now:
 
 def _loads(pipes: Sequence[Pipe], rates: Mapping[str, float], *, is_short: bool) -> list[PipeLoad]:
     """Return the loads of the pipes. Only the busiest of a short cell are checked for migration: that reads specs."""
-    busiest = sorted(pipes, key=lambda pipe: -rates[pipe.id])[:LOOKED_AT] if is_short else []
+    busiest = sorted(pipes, key=lambda pipe: -rates[pipe.id])[:MOST_CHECKED] if is_short else []
     unfit = {pipe.id: why_unfit(pipe) or why_busy(pipe) for pipe in busiest}
-    return [PipeLoad(pipe.id, pipe.tenant_id, rates[pipe.id], unfit.get(pipe.id, NOT_ASKED)) for pipe in pipes]
+    return [PipeLoad(pipe.id, pipe.tenant_id, rates[pipe.id], unfit.get(pipe.id, NOT_CHECKED)) for pipe in pipes]
 
 
-def _rests(now: datetime) -> dict[str, float]:
+def _since_migration(now: datetime) -> dict[str, float]:
     """Return by cell the seconds since its last migration in or out: 0 for both cells of an open migration."""
     found: dict[str, float] = {}
     rows = PipeMigration.objects.order_by("-id").values_list("source", "target", "finished_at", "switched_at")
     for source, target, finished_at, switched_at in rows[:100]:
         if finished_at is None or switched_at is not None:  # a cancelled migration has moved nothing
-            rest_s = (now - finished_at).total_seconds() if finished_at else 0.0
+            since_s = (now - finished_at).total_seconds() if finished_at else 0.0
             for cell in (source, target):
-                found[cell] = min(found.get(cell, inf), rest_s)
+                found[cell] = min(found.get(cell, inf), since_s)
     return found
 
 
-def _do(step: SpreadingStep, now: datetime) -> str:
+def _do(step: ReliefStep, now: datetime) -> str:
     try:
         match step:
             case NoAction(why=why):

@@ -39,7 +39,7 @@ class SleepChange(Struct, frozen=True):
     why: str
 
 
-def next_turn(rest: SleepCandidate) -> SleepChange | None:
+def next_sleep_change(rest: SleepCandidate) -> SleepChange | None:
     """Return the desired state of the cell; None if it is awake and stays awake."""
     if rest.is_asleep:
         why = _why_wake(rest)

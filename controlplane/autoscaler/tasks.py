@@ -15,11 +15,11 @@ from controlplane.autoscaler.act import act, finish
 from controlplane.autoscaler.decide import decide
 from controlplane.autoscaler.fleet import relieve
 from controlplane.autoscaler.offsets import OffsetReader
-from controlplane.autoscaler.resting import idle_state
 from controlplane.autoscaler.samples import NEXT_LEVEL, ensure_groups, ensure_ingest, groups_of, reporting, take_samples
-from controlplane.autoscaler.sleeping import next_turn
+from controlplane.autoscaler.sleep_inputs import idle_state
+from controlplane.autoscaler.sleeping import next_sleep_change
 from controlplane.compute.files import ComputeFiles, StateFileError
-from controlplane.locks import alone
+from controlplane.locks import TaskWaitingError, alone
 from controlplane.settings import control_settings
 from dataplane.names import INGEST_GROUP
 from mgmt.cells.placement import PlacementPolicy
@@ -62,13 +62,16 @@ class Autoscaler:
 
     def tick(self, now: datetime) -> str:
         """Run one pass under the lock; return a summary of the changes."""
-        try:
-            return alone(LOCK, partial(self._run, now))
-        except KafkaException as exc:
-            log.warning("tick cut short", reason=f"waiting for Kafka: {exc}")
-            return "waiting for Kafka"
+        return alone(LOCK, partial(self._run, now))
 
     def _run(self, now: datetime) -> str:
+        try:
+            return self._scale(now)
+        except KafkaException as exc:
+            log.warning("tick cut short", reason=f"waiting for Kafka: {exc}")
+            raise TaskWaitingError("waiting for Kafka") from exc
+
+    def _scale(self, now: datetime) -> str:
         ensure_groups(self._limits.lanes)
         if self._ingest:
             ensure_ingest(self._ingest.most)
@@ -82,12 +85,12 @@ class Autoscaler:
             finish(cell.id, cell.lanes, reporting(cell.id, now), now)
             groups = groups_of(rows[cell.id], cell.lanes, now, beyond=beyond.get(cell.id, NEXT_LEVEL))
             candidate = idle_state(cell, now)
-            sleep_change = next_turn(candidate) if candidate else None
+            sleep_change = next_sleep_change(candidate) if candidate else None
             decisions = {kind: decide(group, sleep_change) for kind, group in groups.items()}
             done.append(act(cell.id, groups, decisions, now))
         if self._ingest:
             self._ingest.ask_for(Cell.with_ingest.get(id=INGEST_GROUP).lanes[INGEST_GROUP])
-        return "; ".join(filter(None, done)) or "nothing to do"
+        return "; ".join(filter(None, done))
 
 
 @cache

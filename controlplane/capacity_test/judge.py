@@ -66,7 +66,7 @@ class GroupCapacity(Struct, frozen=True):
 
 
 def outcome_of(step: RateStep) -> Outcome:
-    """Return `held` if the wanted rate was sent, ACKed in time and kept up with by all lanes; else who failed."""
+    """Return `held` if the wanted rate was sent, ACKed in time and settled by all lanes; else `sender` or `behind`."""
     if late_groups(step):
         return "behind"
     if step.acked >= NEARLY * step.wanted:

@@ -15,7 +15,7 @@ from controlplane.capacity_test.judge import Bottleneck, GroupCapacity, RateStep
 from controlplane.capacity_test.search import SearchResult, SearchStep, found_by
 from controlplane.capacity_test.steps import (
     DRAIN_S,
-    HEARD_S,
+    START_LIMIT_S,
     CapacityTestError,
     CapacityTestRequest,
     Say,
@@ -40,7 +40,7 @@ from mgmt.services import InvalidValue, ServiceError
 
 LOCK: Final = "rating"
 LIVE_S: Final = 120.0
-MARGIN: Final = timedelta(seconds=LIVE_S + HEARD_S + 2 * DRAIN_S)
+MARGIN: Final = timedelta(seconds=LIVE_S + START_LIMIT_S + 2 * DRAIN_S)
 OTHERS_PER_S: Final = 5.0
 
 
@@ -140,7 +140,7 @@ def _check(cell: Cell, request: CapacityTestRequest, watch: CellWatch) -> None:
         raise CapacityTestError(
             f"lanes run on {', '.join(sorted(far))} and cannot reach a receiver on this host's loopback"
         )
-    if request.beside:
+    if request.allow_traffic:
         return
     first = watch.moment()
     time.sleep(2)

@@ -13,7 +13,7 @@ from controlplane.capacity_test.traffic import TrafficProcesses
 from controlplane.capacity_test.watch import CellWatch, GroupCounters, between
 
 SETTLE_S: Final = 3.0  # time from a new rate to its measurement
-HEARD_S: Final = 60.0
+START_LIMIT_S: Final = 60.0
 DRAIN_S: Final = 60.0
 Say = Callable[[str], None]
 
@@ -25,17 +25,17 @@ class CapacityTestError(Exception):
 class CapacityTestRequest(Struct, frozen=True):
     """Parameters of a capacity test.
 
-    hold_s:  seconds for which each step is measured
-    limit_s: seconds that the whole search may take
-    batch:   events in a request
-    beside:  True if the cell may have other traffic meanwhile
+    hold_s:        seconds for which each step is measured
+    limit_s:       seconds that the whole search may take
+    batch:         events in a request
+    allow_traffic: True if the cell may have other traffic meanwhile
     """
 
     cell: str
     hold_s: float = 8.0
     limit_s: float = 600.0
     batch: int = 1
-    beside: bool = False
+    allow_traffic: bool = False
     bounds: SearchBounds = SearchBounds()
 
 
@@ -52,7 +52,7 @@ def search(
     ends.reported()
     wait(
         lambda: _answered(ends),
-        HEARD_S,
+        START_LIMIT_S,
         "ingest does not accept the test's API key: check the heartbeats of the ingest replicas",
     )
     began = time.monotonic()

@@ -1,16 +1,16 @@
 """The two processes of a capacity test: a sender at a set rate, and a receiver on loopback."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
-from urllib.parse import urlsplit
 
 import msgspec
 import psutil
 
-from controlplane.capacity_test.sender import LoadTarget, SenderCommand, SenderReport
+from loadgen.measured import LoadOrder, SenderCommand, SenderReport
 
 
 class TrafficProcesses:
@@ -26,8 +26,7 @@ class TrafficProcesses:
 
         key: API key; batch: events in a request
         """
-        parts = urlsplit(ingest_url)
-        self._write(LoadTarget(parts.hostname or "127.0.0.1", parts.port or 80, key, batch))
+        self._write(LoadOrder(ingest_url, key, batch))
 
     def send(self, rate: float) -> None:
         """Set the rate, in events per second."""
@@ -35,7 +34,7 @@ class TrafficProcesses:
 
     def reported(self) -> SenderReport:
         """Return the counts since the last call. Raises EOFError if the sender has exited."""
-        self._write(SenderCommand(tell=True))
+        self._write(SenderCommand(report=True))
         line = _pipe(self._sender.stdout).readline()
         if not line:
             raise EOFError("the sender has exited")
@@ -46,7 +45,7 @@ class TrafficProcesses:
         times = self._receiver.cpu_times()
         return times.user + times.system
 
-    def _write(self, message: LoadTarget | SenderCommand) -> None:
+    def _write(self, message: LoadOrder | SenderCommand) -> None:
         pipe = _pipe(self._sender.stdin)
         pipe.write(msgspec.json.encode(message) + b"\n")
         pipe.flush()
@@ -58,8 +57,8 @@ def both_ends(port: int) -> Iterator[TrafficProcesses]:
 
     Both also exit when this process does, for any reason, because their input ends.
     """
-    receiver = _start("receiver", str(port))
-    sender = _start("sender")
+    receiver = _start("receiver", "--port", str(port), "--attached")
+    sender = _start("measured")
     try:
         yield TrafficProcesses(sender, receiver, int(_pipe(receiver.stdout).readline()))
     finally:
@@ -72,8 +71,9 @@ def both_ends(port: int) -> Iterator[TrafficProcesses]:
 
 def _start(name: str, *args: str) -> "subprocess.Popen[bytes]":
     """Start a process in its own session, so that Ctrl-C reaches only this process, which stops it in order."""
-    command = [sys.executable, "-m", f"controlplane.capacity_test.{name}", *args]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+    command = [sys.executable, "-m", f"loadgen.{name}", *args]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # manage.py adds platform/ to its own
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, start_new_session=True)
 
 
 def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:

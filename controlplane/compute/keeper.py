@@ -1,7 +1,7 @@
 """The keeper: keeps the cells' applications in the state that compute/<cell>.json asks for.
 
 It imports no Django and needs neither Postgres, Redis nor Celery: applications are restarted while the control plane is
-down. Run as `python -m controlplane.compute.keeper`; in a cell's pod with `--wish`, the desired application.
+down. Run as `python -m controlplane.compute.keeper`; in a cell's pod with `--desired`, the desired application.
 """
 
 import argparse
@@ -111,8 +111,8 @@ def take_lock(var: Path) -> TextIO | None:
 def main(argv: list[str] | None = None) -> int:
     """Keep the cells' applications until SIGTERM or Ctrl-C; then stop each by its stop record, and exit."""
     parser = argparse.ArgumentParser(prog="python -m controlplane.compute.keeper", description=__doc__)
-    parser.add_argument("--wish", help="the desired application as JSON, if no controller writes files here")
-    desired = parser.parse_args(argv).wish
+    parser.add_argument("--desired", help="the desired application as JSON, if no controller writes files here")
+    desired = parser.parse_args(argv).desired
     settings = settings_from_environment()
     lock = take_lock(settings.var)
     if lock is None:

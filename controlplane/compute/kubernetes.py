@@ -24,7 +24,7 @@ class KubernetesCompute(Struct, frozen=True):
     templates: Path = TEMPLATES
 
     def submit(self, desired: DesiredApplication) -> None:
-        """Apply the cell's Deployment, unless it already asks for this application. Raises ComputeError."""
+        """Apply the cell's Deployment, unless it already describes this application. Raises ComputeError."""
         if self.observe(desired.cell).desired != desired:
             template = yaml.safe_load((self.templates / "cell.yaml").read_text())
             self.api.apply(self._path(desired.cell), deployment(template, desired, self.pod))

@@ -16,7 +16,7 @@ from controlplane.compute.port import DesiredApplication
 MASTER: Final = "k8s://"  # prefix of a master on Kubernetes; the address of its API server follows
 TEMPLATES: Final = Path("/etc/penstock/cells")  # where the pods find the two files of deploy/kubernetes/cells
 CELL_LABEL: Final = "penstock-cell"
-WISH: Final = "penstock-wish"  # annotation with the desired application
+DESIRED_ANNOTATION: Final = "penstock-wish"  # annotation with the desired application
 PYTHON_MB: Final = 1_024  # for a lane's Python worker, in addition to its executor's JVM
 EXECUTOR_CPU: Final = "250m"  # requested for a lane: most lanes wait, and a busy one uses more CPU if it is free
 
@@ -55,13 +55,13 @@ def deployment(template: Mapping[str, Any], desired: DesiredApplication, pod: Po
     filled["metadata"] |= {
         "name": name_of(desired.cell),
         "namespace": pod.namespace,
-        "annotations": {WISH: encoded},
+        "annotations": {DESIRED_ANNOTATION: encoded},
         "labels": filled["metadata"]["labels"] | label,
     }
     filled["spec"]["selector"]["matchLabels"] |= label
     inner["metadata"]["labels"] |= label
     container = inner["spec"]["containers"][0]
-    container |= {"image": pod.image, "args": ["--wish", encoded]}
+    container |= {"image": pod.image, "args": ["--desired", encoded]}
     container["env"].append({"name": "POD_IMAGE", "value": pod.image})
     return filled
 
@@ -69,7 +69,7 @@ def deployment(template: Mapping[str, Any], desired: DesiredApplication, pod: Po
 def desired_in(manifest: Mapping[str, Any]) -> DesiredApplication | None:
     """Return the desired application of a Deployment; None if it is not valid, so that the next submit replaces it."""
     try:
-        return msgspec.json.decode(manifest["metadata"]["annotations"][WISH], type=DesiredApplication)
+        return msgspec.json.decode(manifest["metadata"]["annotations"][DESIRED_ANNOTATION], type=DesiredApplication)
     except (KeyError, msgspec.DecodeError):
         return None
 

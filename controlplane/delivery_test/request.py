@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from dataplane.spec import HttpDestination
-from dataplane.transmit.http.answer_excerpt import DEAD_LETTER_CHARS, transmit_readings
+from dataplane.transmit.http.answer_excerpt import DEAD_LETTER_CHARS, answer_excerpt
 from dataplane.transmit.http.secrets import OpenedSecrets
 from dataplane.transmit.http.sender import HttpRequest, HttpResponse
 from dataplane.transmit.http.signature import sign
@@ -61,7 +61,7 @@ def result_of(answer: HttpResponse, to: HttpDestination, secrets: Iterable[str])
         "tls_us": answer.tls_us,
         "first_byte_us": answer.first_byte_us,
         "total_us": answer.total_us,
-        "answer": transmit_readings(answer.body, DEAD_LETTER_CHARS, secrets),
+        "answer": answer_excerpt(answer.body, DEAD_LETTER_CHARS, secrets),
     }
 
 

@@ -22,14 +22,14 @@ from dataplane.spec import HttpDestination, destination_of
 from dataplane.spec.guard import parse_networks
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit.http.secrets import OpenedSecrets, open_secrets, opener
-from dataplane.transmit.http.sender import HttpPolicy, HttpResponse, HttpSender
+from dataplane.transmit.http.sender import HttpPolicy, HttpSender
 from dataplane.transmit.http.signature import signer
 from mgmt.models import Destination, DestinationTest
 from mgmt.tenancy.secrets import new_signing_secret
 
 DeliveryTestState = DestinationTest.State
 MOST_AT_ONCE: Final = 20
-TURN_S: Final = 0.1
+POLL_S: Final = 0.1
 CUT_SHORT_AFTER: Final = timedelta(milliseconds=2 * LONGEST_MS)
 log = structlog.get_logger(__name__)
 
@@ -64,16 +64,17 @@ def send_requested(clock: Callable[[], datetime] = lambda: datetime.now(UTC)) ->
     """Send test requests until none is waiting or in flight; return how many were answered."""
     sender, in_flight, answered = HttpSender(http_policy()), dict[str, _Sent](), 0
     try:
-        while _begin_asked(sender, in_flight, clock()) or in_flight:
-            for answer in sender.poll(TURN_S):
-                _store_answer(in_flight.pop(answer.token), answer)
+        while _begin_requested(sender, in_flight, clock()) or in_flight:
+            for answer in sender.poll(POLL_S):
+                sent = in_flight.pop(answer.token)
+                _store_result(sent.row, result_of(answer, sent.to, sent.secrets.texts))
                 answered += 1
     finally:
         sender.close()
     return answered
 
 
-def _begin_asked(sender: HttpSender, in_flight: dict[str, _Sent], now: datetime) -> bool:
+def _begin_requested(sender: HttpSender, in_flight: dict[str, _Sent], now: datetime) -> bool:
     """Claim and start test requests up to the limit of MOST_AT_ONCE; return True if one was claimed."""
     rows = DestinationTest.objects.filter(state=DeliveryTestState.ASKED).order_by("created_at")
     claimed = [row for row in rows[: MOST_AT_ONCE - len(in_flight)] if _claim(row, now)]
@@ -107,10 +108,6 @@ def _secrets_of(row: DestinationTest, to: HttpDestination) -> OpenedSecrets:
         row.pipe_id, row.destination, saved.version, "active", to, saved.secrets, saved.credential_for(row.config)
     )
     return open_secrets(record, opener(tuple(settings.PENSTOCK_FERNET_KEYS)))
-
-
-def _store_answer(sent: _Sent, answer: HttpResponse) -> None:
-    _store_result(sent.row, result_of(answer, sent.to, sent.secrets.texts))
 
 
 def _store_result(row: DestinationTest, result: Mapping[str, Any]) -> None:

@@ -27,7 +27,7 @@ class SendingThread:
 
     def _run(self) -> str:
         lost = give_up_on_lost(datetime.now(UTC))
-        summary = f"given up on {lost}" if lost else "nothing to do"
+        summary = f"given up on {lost}" if lost else ""
         if not has_requests() or (self.thread is not None and self.thread.is_alive()):
             return summary
         self.thread = threading.Thread(target=_send, name="tester", daemon=True)

@@ -26,10 +26,10 @@ from controlplane.deployer.decide import (
 )
 from controlplane.deployer.health import health_before, health_since
 from controlplane.deployer.snapshot_queries import lease_of, pids
-from controlplane.interlocks import Refusal
+from controlplane.interlocks import Refusal, RefusalKind
 from controlplane.leases import LeaseLostError, acquire, fenced, note, release, renew
 from mgmt.deliveries.services.destinations import reactivate_destination
-from mgmt.models import Cell, Lease, Rollout, RolloutStep
+from mgmt.models import Cell, ControlAction, Lease, Rollout, RolloutStep
 from mgmt.services import roll_back
 
 CONTROLLER: Final = "deploy"
@@ -62,7 +62,7 @@ def _act(action: DeployerAction, now: datetime) -> None:
         case FinishRollout():
             finish_rollout(rollout=action.rollout, state=action.state, now=now)
         case AnnotateStep():
-            annotate_step(step=_step(action.step), why=action.why, now=now)
+            annotate_step(step=_step(action.step), why=action.why, refusal=action.refusal, now=now)
 
 
 def remember(step: RolloutStep, now: datetime) -> None:
@@ -110,7 +110,14 @@ def finish_revert(*, step: RolloutStep, now: datetime) -> None:
         resumed = reactivate_destination(pipes=step.cell.pipes.all(), since=step.began_at)
         if resumed:
             detail = {"resumed": sorted(f"{row.pipe_id} {row.name}" for row in resumed)}
-            note(CONTROLLER, "resume-destinations", outcome="done", at=now, cell=step.cell_id, detail=detail)
+            note(
+                CONTROLLER,
+                "resume-destinations",
+                outcome=ControlAction.Outcome.DONE,
+                at=now,
+                cell=step.cell_id,
+                detail=detail,
+            )
             log.info("destinations resumed", cell=step.cell_id, resumed=len(resumed))
 
 
@@ -135,14 +142,16 @@ def finish_rollout(*, rollout: int, state: str, now: datetime) -> None:
         open_rollout = Rollout.objects.filter(id=rollout, state__in=Rollout.OPEN)
         if open_rollout.update(state=state, ended_at=now):
             row = Rollout.objects.get(id=rollout)
-            note(CONTROLLER, "rollout", outcome=state, at=now, reason=row.why, detail={"release": row.release_id})
+            outcome = ControlAction.Outcome(state)
+            note(CONTROLLER, "rollout", outcome=outcome, at=now, reason=row.why, detail={"release": row.release_id})
             log.info("rollout ended", release=row.release_id, state=state, why=row.why)
 
 
-def annotate_step(*, step: RolloutStep, why: str, now: datetime) -> None:
-    """Store what the step waits for; the first refusal of its cell goes to the control audit."""
-    if step.state == RolloutStepState.WAITING and not step.why:
-        note(CONTROLLER, "give-release", outcome="refused", at=now, cell=step.cell_id, reason=why)
+def annotate_step(*, step: RolloutStep, why: str, refusal: RefusalKind | None, now: datetime) -> None:
+    """Store what the step waits for; the first refusal of its cell is recorded in the control audit."""
+    if refusal and not step.why:
+        outcome = ControlAction.Outcome.REFUSED
+        note(CONTROLLER, "give-release", outcome=outcome, at=now, cell=step.cell_id, refusal=refusal, reason=why)
     RolloutStep.objects.filter(id=step.id, state=step.state).update(why=why[:300])
 
 
@@ -158,5 +167,7 @@ def _set_release(lease: Lease, release: str, now: datetime, action: str) -> None
     """Write the release to the cell's row, fenced like all writes of a lease's holder."""
     with fenced(lease):
         Cell.objects.filter(id=lease.cell_id).update(release=release, epoch=F("epoch") + 1, version=F("version") + 1)
-    note(CONTROLLER, action, outcome="done", at=now, cell=lease.cell_id, detail={"release": release})
+    note(
+        CONTROLLER, action, outcome=ControlAction.Outcome.DONE, at=now, cell=lease.cell_id, detail={"release": release}
+    )
     log.info("release given", cell=lease.cell_id, release=release, action=action)

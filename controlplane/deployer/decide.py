@@ -29,6 +29,7 @@ from controlplane.deployer.snapshot import (
     RolloutStepView,
     RolloutView,
 )
+from controlplane.interlocks import RefusalKind
 
 TOUCHED: Final = ("starting", "watching", "done", "returning")
 
@@ -79,10 +80,11 @@ class FinishRollout(Struct, frozen=True):
 
 
 class AnnotateStep(Struct, frozen=True):
-    """Store on the step what it waits for."""
+    """Store on the step what it waits for. `refusal`: why the cell may not get a release now, if it waits for that."""
 
     step: int
     why: str
+    refusal: RefusalKind | None = None
 
 
 DeployerAction = (
@@ -98,7 +100,8 @@ def decide(snapshot: DeployerSnapshot) -> list[DeployerAction]:
     if step is None:
         return [FinishRollout(rollout.id, "rolled back" if is_reverting else "done")]
     if snapshot.blind:
-        return list(_annotate(step, "no heartbeats arrive: nothing is changed until one does"))
+        why = "no heartbeats arrive: nothing is changed until one does"
+        return _annotate(step, why, "cell-unknown" if step.state == "waiting" else None)
     return list((_revert if is_reverting else _advance)(snapshot, step, snapshot.cells[step.cell]))
 
 
@@ -117,8 +120,8 @@ def _last_touched(steps: list[RolloutStepView]) -> RolloutStepView | None:
 
 def _advance(snapshot: DeployerSnapshot, step: RolloutStepView, cell: CellStatus) -> Iterator[DeployerAction]:
     if step.state == "waiting":
-        yield from _annotate(step, cell.refusal) if cell.refusal else [StartStep(step.id)]
-    elif fault := why_bad(snapshot, step, cell):
+        yield from _annotate(step, cell.refusal, cell.refusal_kind) if cell.refusal else [StartStep(step.id)]
+    elif fault := fault_of(snapshot, step, cell):
         yield ReverseRollout(snapshot.rollout.id, step.id, fault)
     elif step.state == "starting":
         yield from (
@@ -141,8 +144,8 @@ def _revert(_snapshot: DeployerSnapshot, step: RolloutStepView, cell: CellStatus
         )
 
 
-def why_bad(snapshot: DeployerSnapshot, step: RolloutStepView, cell: CellStatus) -> str:
-    """Return why the new release is bad on this step's cell, in words; "" if it is not."""
+def fault_of(snapshot: DeployerSnapshot, step: RolloutStepView, cell: CellStatus) -> str:
+    """Return the fault of the new release on this step's cell, in words; "" if there is none."""
     policy = snapshot.policy
     if step.state == "starting":
         late = cell.missing and _seconds_since(step.touched_at, snapshot) > policy.up_s
@@ -175,5 +178,5 @@ def _seconds_since(moment: datetime | None, snapshot: DeployerSnapshot) -> float
     return (snapshot.now - moment).total_seconds() if moment else 0.0
 
 
-def _annotate(step: RolloutStepView, why: str) -> list[DeployerAction]:
-    return [] if step.why == why else [AnnotateStep(step.id, why)]
+def _annotate(step: RolloutStepView, why: str, refusal: RefusalKind | None = None) -> list[DeployerAction]:
+    return [] if step.why == why else [AnnotateStep(step.id, why, refusal)]

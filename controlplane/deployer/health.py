@@ -30,7 +30,7 @@ def health_since(cell: str, up_at: datetime, now: datetime) -> CellErrorRate:
     """Return the error rate of the minutes begun since `up_at`.
 
     None of them has messages that waited while the application was exchanged. A minute counts from its 20th second on:
-    before that, more of its messages are on their way than have ended.
+    before that, more of its messages are in progress than have ended.
     """
     return _health(cell, range(bucket_at(up_at) + 1, bucket_at(now - ON_THE_WAY) + 1))
 

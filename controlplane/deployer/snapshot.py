@@ -5,6 +5,8 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from controlplane.interlocks import RefusalKind
+
 
 class CellErrorRate(Struct, frozen=True):
     """Error rate and lag of a cell's messages over some whole minutes.
@@ -48,6 +50,7 @@ class CellStatus(Struct, frozen=True):
     """A cell as it is now.
 
     refusal:  why it may not get another release now; "" if it may
+    refusal_kind: type of that reason
     occupied: which other controller is changing it, in words; "" if none; even a rollback waits for that
     missing:  the expected writer that has been silent longest in the present application; "" if all are fresh
     silent_s: seconds of that silence; infinite if the writer never sent a heartbeat
@@ -56,6 +59,7 @@ class CellStatus(Struct, frozen=True):
     """
 
     refusal: str = ""
+    refusal_kind: RefusalKind | None = None
     occupied: str = ""
     missing: str = ""
     silent_s: float = 0.0

@@ -15,9 +15,9 @@ from controlplane.deployer.snapshot import (
     RolloutStepView,
     RolloutView,
 )
-from controlplane.expected_lanes import expected_lanes
-from controlplane.interlocks import refusal_of
+from controlplane.interlocks import Refusal, refusal_of
 from controlplane.leases import cell_states
+from mgmt.cells.expected_lanes import expected_lanes
 from mgmt.models import Cell, Heartbeat, Lease, Rollout, RolloutStep
 
 FRESH_S: Final = 5.0
@@ -76,7 +76,8 @@ def _status(step: RolloutStep, now: datetime) -> CellStatus:
     quietest = max(silences, key=silences.__getitem__, default="")
     silent_s = silences.get(quietest, 0.0)
     return CellStatus(
-        refusal=refusal,
+        refusal=refusal.why if refusal else "",
+        refusal_kind=refusal.kind if refusal else None,
         occupied=occupied,
         missing=quietest if silent_s > FRESH_S else "",
         silent_s=silent_s,
@@ -85,15 +86,15 @@ def _status(step: RolloutStep, now: datetime) -> CellStatus:
     )
 
 
-def _interlocks(step: RolloutStep, now: datetime) -> tuple[str, str]:
-    """Return why the step's cell may not get a release now, and why not even its earlier one; "" if it may."""
+def _interlocks(step: RolloutStep, now: datetime) -> tuple[Refusal | None, str]:
+    """Return why the step's cell may not get a release now, and why not even its earlier one; None and "" if it may."""
     if lease_of(step) is not None:
-        return "", ""
+        return None, ""
     if step.cell.is_asleep:
-        return f"cell {step.cell_id} is asleep and is woken first", ""
+        return Refusal("cell-asleep", f"cell {step.cell_id} is asleep and is woken first", "when it is awake"), ""
     state = cell_states(now, [step.cell_id])[step.cell_id]
     refusal, occupied = refusal_of("deploy", state), refusal_of("deploy", state, protective=True)
-    return refusal.why if refusal else "", occupied.why if occupied else ""
+    return refusal, occupied.why if occupied else ""
 
 
 def _silences(cell: Cell, now: datetime) -> dict[str, float]:

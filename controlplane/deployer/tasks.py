@@ -32,7 +32,7 @@ def tick() -> str:
 
 
 def _run() -> str:
-    return ", ".join(rounds(_policy(), datetime.now(UTC))) or "nothing to do"
+    return ", ".join(rounds(_policy(), datetime.now(UTC)))
 
 
 def _policy() -> RolloutPolicy:

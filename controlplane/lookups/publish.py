@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException
 from django.db.models import F
 
 from controlplane.kafka import KeyedRecord, RecordNotStoredError, kafka_clients
-from controlplane.locks import alone
+from controlplane.locks import TaskWaitingError, alone
 from controlplane.topics import TopicCreator, TopicsNotReadyError
 from dataplane.names import LOOKUP_TOPIC
 from dataplane.tables.lookups import TableRecord, encode_row, encode_table, row_key, table_key
@@ -40,12 +40,12 @@ class LookupPublisher:
 
     def _run(self) -> str:
         if time.monotonic() < self._check_at and not _due().exists():
-            return "nothing to do"
+            return ""
         try:
             return self._publish(time.monotonic() + TICK_S)
         except (KafkaException, TopicsNotReadyError, RecordNotStoredError) as exc:
             log.warning("look-up tables not published", reason=str(exc))
-            return "waiting for Kafka"
+            raise TaskWaitingError("waiting for Kafka") from exc
 
     def _check_topic(self) -> str:
         """Mark all tables to be sent again if the topic was recreated; return Kafka's id of the topic, "" for none."""
@@ -58,14 +58,14 @@ class LookupPublisher:
 
     def _publish(self, deadline: float) -> str:
         if not self._check_topic():
-            return "waiting for the topic"
+            raise TaskWaitingError("waiting for the topic")
         self._check_at = time.monotonic() + CHECK_S
         sent = 0
         for table in _due().order_by("changed_at", "id"):
             sent += self._publish_table(table, deadline)
             if time.monotonic() > deadline:
                 break
-        return f"{sent} rows"
+        return f"{sent} rows" if sent else ""
 
     def _publish_table(self, table: LookupTable, deadline: float) -> int:
         """Publish the rows, then the table, so that a reader with the table's record has its rows.

@@ -14,12 +14,12 @@ from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
 from controlplane.locks import held
-from mgmt.models import FactRow, HighOffset, LagRow, LedgerDay, Seal
+from mgmt.models import FactRow, HighOffset, LagRow, LedgerDay, PipeRollup, Seal
 
 DAY_MIN: Final = 24 * 60
 AHEAD: Final = 3  # days for which the Observer may be down or locked out
 SETTLED_AFTER: Final = timedelta(days=2)  # a younger day is open: its minutes may still get facts
-FACTS: Final[list[type[Model]]] = [FactRow, LagRow, HighOffset]
+FACTS: Final[list[type[Model]]] = [FactRow, LagRow, HighOffset, PipeRollup]
 SEALS: Final[list[type[Model]]] = [Seal]
 LOCK: Final = "observer.days"
 LOCK_WAIT_MS: Final = 2_000  # a change may wait for the next run, but readers must not queue behind it

@@ -13,7 +13,7 @@ from mgmt.alerts.queries.active_problems import ActiveProblems, active_problems
 from mgmt.models import AlertChannel
 
 MORNING: Final = time(7)  # UTC
-AGAIN: Final = timedelta(hours=1)
+RETRY_AFTER: Final = timedelta(hours=1)
 AT_ONCE: Final = 50
 log = structlog.get_logger(__name__)
 
@@ -37,23 +37,23 @@ def send_digests(now: datetime) -> int:
 
 
 def _claim(row: AlertChannel, now: datetime) -> bool:
-    return bool(AlertChannel.objects.filter(id=row.id, digest_at=row.digest_at).update(digest_at=now + AGAIN))
+    return bool(AlertChannel.objects.filter(id=row.id, digest_at=row.digest_at).update(digest_at=now + RETRY_AFTER))
 
 
 def _send(row: AlertChannel, now: datetime) -> bool:
     """Send one digest if there are problems; return True if a mail was sent."""
-    down = active_problems(row.tenant, now)
-    error = _mail(row, down) if len(down) else ""
+    active = active_problems(row.tenant, now)
+    error = _mail(row, active) if len(active) else ""
     if not error:
         AlertChannel.objects.filter(id=row.id).update(digest_at=next_digest(now))
-    log.info("digest", tenant=row.tenant_id, channel=row.id, down=len(down), error=error)
-    return bool(len(down)) and not error
+    log.info("digest", tenant=row.tenant_id, channel=row.id, problems=len(active), error=error)
+    return bool(len(active)) and not error
 
 
-def _mail(row: AlertChannel, down: ActiveProblems) -> str:
+def _mail(row: AlertChannel, active: ActiveProblems) -> str:
     """Send the mail; return the error, "" if there was none."""
-    problems = "1 active problem" if len(down) == 1 else f"{len(down)} active problems"
-    context = {"tenant": row.tenant, "down": down, "web_url": settings.PENSTOCK_WEB_URL}
+    problems = "1 active problem" if len(active) == 1 else f"{len(active)} active problems"
+    context = {"tenant": row.tenant, "problems": active, "web_url": settings.PENSTOCK_WEB_URL}
     text = render_to_string("alerts/emails/digest.txt", context)
     try:
         send_mail(f"[Penstock] {problems} at {row.tenant.name}", text, None, [row.target])

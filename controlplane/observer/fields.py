@@ -1,7 +1,8 @@
-"""Field samples: stored as reported, then compared with the usual shares by block, and kept by hour."""
+"""Field samples: stored as reported, then compared with the usual shares and numbers by block, and kept by hour."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Final, cast
 
 import msgspec
@@ -11,13 +12,14 @@ from msgspec import Struct, structs
 from controlplane.observer.columns import execute_in_columns
 from controlplane.observer.known_causes import KnownCauses
 from controlplane.observer.merge import clean
+from controlplane.observer.numbers import NumberWatcher
 from dataplane.ledger.fields import FieldObservation
 from mgmt.models import FieldHour, FieldSample, Finding, Pipe
 from mgmt.patterns.blocks import MINUTES, hour_of, place_in_hour, start_of
 from mgmt.patterns.fields import DRIFTS, Drift, FieldDrifts, FieldStreak, follow_drift, read_fields, watched_of
 from mgmt.patterns.judge import PatternStreak
 from mgmt.patterns.shares import FieldShares as Hour
-from mgmt.patterns.shares import merged, with_sample
+from mgmt.patterns.shares import merged, numbers_of, with_numbers, with_sample
 from mgmt.patterns.usual import HOURS_BACK
 
 _ADD: Final = """
@@ -61,20 +63,26 @@ def add_samples(samples: Iterable[FieldObservation]) -> None:
     )
 
 
-def judge_fields(pipes: Mapping[str, Pipe], number: int, around: KnownCauses, open_: Open) -> Iterator[FollowedFinding]:
-    """Yield the pipes' findings to be stored, and store the block's shares. Three queries."""
+def judge_fields(
+    pipes: Mapping[str, Pipe], number: int, around: KnownCauses, open_: Open, now: datetime
+) -> Iterator[FollowedFinding]:
+    """Yield the pipes' findings to be stored, and store the block's shares. Six queries, and some for each alert."""
     samples = _samples(list(pipes), number)
     hours = _hours(samples, hour_of(number))
     kept: list[tuple[str, str, int, bytes]] = []
     drifts: dict[str, dict[str, FieldDrifts]] = defaultdict(dict)
+    watcher = NumberWatcher(pipes, number)
     for (pipe, source), observations in samples.items():
         sample = merged(observations)
         known = {hour: _hour_decoder.decode(row) for hour, row in hours[pipe, source].items()}
         watched = [field for drift in DRIFTS if (row := open_.get((pipe, drift))) for field in row.watch]
         drifts[pipe][source] = read_fields(sample, known, hour_of(number), watched_of(source, watched))
-        hour = with_sample(known.get(hour_of(number)), place_in_hour(number), sample)
+        numbers = numbers_of(observations)
+        hour = with_numbers(with_sample(known.get(hour_of(number)), place_in_hour(number), sample), numbers)
+        watcher.watch(pipe, source, numbers, known, is_quiet=around.is_changing(pipes[pipe]))
         kept.append((pipe, source, hour_of(number), _encode(hour)))
     execute_in_columns(_KEEP, kept)
+    watcher.store(now)
     for pipe, sources in drifts.items():
         for drift in DRIFTS:
             # A schema says little about how often a field occurs.

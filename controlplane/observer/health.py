@@ -64,10 +64,10 @@ def _signals(now: datetime, policy: HealthPolicy) -> _Signals:
 
 
 def _rows(suspects: set[PipeAndName]) -> list[Destination]:
-    """Return the suspects, and the destinations that were not well at the last check."""
-    unwell = Q(health__failing_since__isnull=False) | Q(health__delayed_since__isnull=False)
-    unwell |= Q(health__oldest_at__isnull=False) | Q(health__failed__gt=0)
-    rows = Destination.objects.filter(unwell | Q(pipe_id__in={pipe_id for pipe_id, _ in suspects}))
+    """Return the suspects, and the destinations that were unhealthy at the last check."""
+    unhealthy = Q(health__failing_since__isnull=False) | Q(health__delayed_since__isnull=False)
+    unhealthy |= Q(health__oldest_at__isnull=False) | Q(health__failed__gt=0)
+    rows = Destination.objects.filter(unhealthy | Q(pipe_id__in={pipe_id for pipe_id, _ in suspects}))
     found = [
         row
         for row in rows.select_related("health", "pipe")

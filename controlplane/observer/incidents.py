@@ -9,6 +9,7 @@ import structlog
 from django.conf import settings
 from django.core.mail import send_mail
 
+from dataplane.causes import Cause
 from dataplane.names import LANE_KINDS
 from mgmt.alerts.services.alerts import open_alerts
 from mgmt.cells.queries.overdue_tasks import overdue_tasks
@@ -17,6 +18,7 @@ from mgmt.models import Heartbeat, Incident, Pipe, Tenant
 TENANTS: Final = 3
 WITHIN: Final = timedelta(hours=1)
 FRESH: Final = timedelta(seconds=10)  # age of a heartbeat that still counts
+OF_SENDERS: Final = (Cause.REJECTING,)  # between each tenant and its senders, and often open for long
 BLOCKED: Final = "lane-blocked"
 SILENT: Final = "control-plane-silent"
 IN_COMMON: Final = "Look for what they have in common on our side."
@@ -33,7 +35,8 @@ def watch_incidents(now: datetime) -> int:
     Resolves incidents that are over. Returns how many were opened.
     """
     tenants: dict[str, set[str]] = defaultdict(set)
-    for cause, tenant in open_alerts().filter(last_at__gte=now - WITHIN).values_list("cause", "pipe__tenant_id"):
+    recent = open_alerts().filter(last_at__gte=now - WITHIN).exclude(cause__in=OF_SENDERS)
+    for cause, tenant in recent.values_list("cause", "pipe__tenant_id"):
         tenants[cause].add(tenant)
     wide = {cause: len(found) for cause, found in tenants.items() if len(found) >= TENANTS} | _blocked(now)
     for incident in Incident.objects.filter(resolved_at=None).exclude(cause=SILENT):

@@ -30,8 +30,8 @@ log = structlog.get_logger(__name__)
 def judge_cells(now: datetime) -> int:
     """Update the verdict on every cell that has ever sent a heartbeat; return how many states changed."""
     before = {row.cell_id: row for row in CellVerdict.objects.all()}
-    heard = [observation for observation in observations(now) if observation.beats or observation.cell in before]
-    return sum(_store(observation, before.get(observation.cell), now) for observation in heard)
+    reporting = [observation for observation in observations(now) if observation.beats or observation.cell in before]
+    return sum(_store(observation, before.get(observation.cell), now) for observation in reporting)
 
 
 def observations(now: datetime) -> list[CellObservation]:
@@ -125,7 +125,7 @@ def _by_cell(of_pipes: Mapping[str, int], combine: Callable[[Iterable[int]], int
 
 def _store(observation: CellObservation, row: CellVerdict | None, now: datetime) -> bool:
     before = (
-        CellJudgement(cast(CellStability, row.state), row.reasons, row.silenced, row.since, row.turning)
+        CellJudgement(cast(CellStability, row.state), row.reasons, row.silenced, row.since, row.turning, row.kinds)
         if row
         else None
     )

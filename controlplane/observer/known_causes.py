@@ -8,7 +8,7 @@ from typing import Final, cast
 from django.db.models import Q
 from msgspec import Struct
 
-from mgmt.models import CellVerdict, ControlAction, Lease, Pipe, Ramp, SourceSchema
+from mgmt.models import CellVerdict, ControlAction, Lease, Pipe, PipeRevision, Ramp, SourceSchema
 from mgmt.patterns.judge import KnownChange, UnusualSignal
 
 SETTLES: Final = timedelta(minutes=5)  # the effects of a change are over by this time after it
@@ -20,36 +20,47 @@ Causes = dict[KnownChange, str]
 class KnownCauses(Struct, frozen=True):
     """Causes that were present during a block, each in words.
 
-    heard:   cells whose reports cover the whole block
-    cells:   causes by cell
-    ramps:   causes by pipe
-    schemas: explanations of changed fields, by pipe and source
+    reporting: cells whose reports cover the whole block
+    cells:     causes by cell
+    ramps:     causes by pipe
+    schemas:   explanations of changed fields, by pipe and source
+    revisions: pipes whose live revision changed
     """
 
-    heard: frozenset[str]
+    reporting: frozenset[str]
     cells: Mapping[str, Causes]
     ramps: Mapping[str, Causes]
     schemas: Mapping[str, Mapping[str, str]]
+    revisions: frozenset[str]
 
     def silenced(self, pipe: Pipe, pattern: UnusualSignal) -> str:
         """Return what explains the pattern at this pipe, in words; "" if nothing does."""
+        return next((words for cause, words in self._of(pipe).items() if cause in pattern.caused_by), "")
+
+    def is_changing(self, pipe: Pipe) -> bool:
+        """Return True if the pipe or its cell is being changed, or has just been."""
+        return bool(self._of(pipe)) or pipe.id in self.revisions
+
+    def _of(self, pipe: Pipe) -> Causes:
         paused: Causes = {"pause": "while the pipe is paused"} if pipe.state == Pipe.State.PAUSED else {}
-        causes = self.cells.get(pipe.cell_id or "", {}) | self.ramps.get(pipe.id, {}) | paused
-        return next((words for cause, words in causes.items() if cause in pattern.caused_by), "")
+        return self.cells.get(pipe.cell_id or "", {}) | self.ramps.get(pipe.id, {}) | paused
 
 
 def known_causes(start: datetime, end: datetime) -> KnownCauses:
-    """Return the known causes from `start` to `end`. Five queries."""
+    """Return the known causes from `start` to `end`. Six queries."""
     verdicts = list(CellVerdict.objects.all())
     return KnownCauses(
-        heard=frozenset(row.cell_id for row in verdicts if _was_heard(row, start, end)),
+        reporting=frozenset(row.cell_id for row in verdicts if _was_reporting(row, start, end)),
         cells=_of_cells(verdicts, start, end),
         ramps=_ramps(start, end),
         schemas=_schemas(start, end),
+        revisions=frozenset(
+            PipeRevision.objects.filter(live_at__gt=start - SETTLES, live_at__lte=end).values_list("pipe_id", flat=True)
+        ),
     )
 
 
-def _was_heard(row: CellVerdict, start: datetime, end: datetime) -> bool:
+def _was_reporting(row: CellVerdict, start: datetime, end: datetime) -> bool:
     """Return True if the reports of the cell cover the time from `start` to `end`.
 
     A cell that left unknown after `start` may still lack facts of that time. So may one without a verdict since `end`.
@@ -62,7 +73,7 @@ def _of_cells(verdicts: list[CellVerdict], start: datetime, end: datetime) -> Ma
     found: dict[str, Causes] = defaultdict(dict)
     since = start - SETTLES
     changes = ControlAction.objects.filter(
-        at__gte=since, at__lte=end, controller__in=_CHANGES, cell__isnull=False, outcome="done"
+        at__gte=since, at__lte=end, controller__in=_CHANGES, cell__isnull=False, outcome=ControlAction.Outcome.DONE
     )
     leases = Lease.objects.filter(taken_at__lte=end, until__gt=start, holder__in=_CHANGES)
     for cell, controller in [*changes.values_list("cell", "controller"), *leases.values_list("cell", "holder")]:

@@ -1,7 +1,8 @@
 """Merge audit records: unite sets, merge sketches and breakdowns, keep the highest marks. Pure.
 
-Sets and marks depend neither on order nor on repeats. Sketches and usage add up, so each record is counted once: the
-offset moves in the transaction that stores the record, and a record that a writer sent again has the same number.
+Sets and marks depend neither on order nor on repeats. Sketches, usage and rejections add up, so each record is counted
+once: the offset moves in the transaction that stores the record, and a record that a writer sent again has the same
+number.
 """
 
 from collections import Counter
@@ -15,6 +16,7 @@ from dataplane.ledger.audit import AuditRecord, FactSet, LagSet
 from dataplane.ledger.breakdown import Breakdown
 from dataplane.ledger.facts import Fact
 from dataplane.ledger.fields import FieldObservation
+from dataplane.ledger.rejections import RejectionReport
 from dataplane.ledger.sketch import LagSketch
 from dataplane.ledger.usage import PipeShare, spent
 from dataplane.names import PartitionKey, transmit_node
@@ -69,7 +71,7 @@ class AttemptCountId(NamedTuple):
 
 
 class UsageId(NamedTuple):
-    """Key of the row of a pipe's usage by day (since the epoch), cell and kind of process; pipe NOBODY: the rest."""
+    """Key of the row of a pipe's usage by day (since the epoch), cell and kind of process; pipe NO_PIPE: the rest."""
 
     pipe: str
     day: int
@@ -89,6 +91,7 @@ class MergedRecords(Struct):
     usage: dict[UsageId, PipeShare] = field(default_factory=dict)
     deliveries: Counter[AttemptCountId] = field(default_factory=Counter)
     samples: list[FieldObservation] = field(default_factory=list)
+    rejections: list[RejectionReport] = field(default_factory=list)
 
     def add(self, audit: AuditRecord, partition: int, *, is_repeat: bool = False) -> None:
         """Add one record of this audit partition; of a repeat, add only sets and marks."""
@@ -116,6 +119,7 @@ class MergedRecords(Struct):
                 _merge(self.breakdowns, key._replace(way=BREAKDOWN), Breakdown.decode(lag.breakdown))
         self._add_usage(audit)
         self.samples += audit.fields
+        self.rejections += audit.rejections
 
     def _add_usage(self, audit: AuditRecord) -> None:
         """Divide the usage of each record separately: efforts are comparable only within one record."""

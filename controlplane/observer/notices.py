@@ -25,6 +25,7 @@ from dataplane.spec.guard import parse_networks
 from dataplane.transmit.http.sender import HttpPolicy, HttpRequest, HttpResponse, HttpSender
 from dataplane.transmit.http.signature import sign, signer
 from mgmt.alerts.common_fields import in_words
+from mgmt.deliveries.presenters import alert_words
 from mgmt.models import Alert, AlertChannel, Notification
 from mgmt.tenancy.secrets import decrypt
 from mgmt.tenancy.services.rotation import channel_place
@@ -39,6 +40,8 @@ _OPENED: Final = {
     Cause.FAILING.value: ("failing", "{where} is failing"),
     Cause.DELAYED.value: ("delayed", "Messages to {where} are delayed"),
     Cause.HOT_PARTITION.value: ("hot_partition", "One partition of {where} receives too many events"),
+    Cause.NUMERIC_DRIFT.value: ("numeric_drift", "Numeric fields of {where} have unusual values"),
+    Cause.REJECTING.value: ("rejecting", "Events of {where} are rejected"),
     Cause.LOST.value: ("lost", "Messages of {where} were lost"),
 }
 log = structlog.get_logger(__name__)
@@ -123,8 +126,8 @@ def _mail(row: Notification) -> str:
         "lost_to": _time(alert, "to"),
     }
     where = alert.destination or alert.pipe.name
-    template, title = _OPENED.get(alert.cause, ("opened", "{cause} at {where}"))
-    title = title.format(cause=f"{alert.cause} ({alert.status})" if alert.status else alert.cause, where=where)
+    template, title = _OPENED.get(alert.cause, ("opened", "{where}: {words}"))
+    title = title.format(words=alert_words(alert), where=where)
     subject = f"[Penstock] {'Resolved: ' if row.what == 'resolved' else ''}{title}"
     text = render_to_string(f"alerts/emails/alert_{template if row.what == 'opened' else row.what}.txt", context)
     try:

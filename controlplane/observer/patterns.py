@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from controlplane.observer.fields import FollowedFinding, Open, judge_fields
 from controlplane.observer.known_causes import KnownCauses, known_causes
+from controlplane.observer.numbers import end_silent_drifts
 from controlplane.observer.seal import closing_s
 from mgmt.deliveries.queries.blocks import blocks_of, hours_of, with_block
 from mgmt.models import Finding, PatternHour, PatternMark, Pipe
@@ -47,24 +48,25 @@ def watch_patterns(now: datetime, grace_s: int) -> int:
 
 
 def _watch_block(number: int, now: datetime) -> int:
-    """Judge one block of all pipes whose cells reported throughout; end the findings of closed pipes."""
+    """Judge one block of all pipes whose cells reported throughout; end the findings of closed and silent pipes."""
     Finding.objects.filter(pipe__state=Pipe.State.CLOSED, ended_at=None).update(ended_at=now)
+    end_silent_drifts(now)
     around = known_causes(start_of(number), start_of(number + 1))
-    pipes = list(Pipe.objects.filter(cell__in=around.heard).exclude(state=Pipe.State.CLOSED).order_by("id"))
+    pipes = list(Pipe.objects.filter(cell__in=around.reporting).exclude(state=Pipe.State.CLOSED).order_by("id"))
     batches = (pipes[first : first + AT_ONCE] for first in range(0, len(pipes), AT_ONCE))
     return sum(_watch_batch(batch, number, around, now) for batch in batches)
 
 
 @transaction.atomic
 def _watch_batch(pipes: Sequence[Pipe], number: int, around: KnownCauses, now: datetime) -> int:
-    """Judge one block of a batch of pipes, with at most eleven queries for any number of pipes."""
+    """Judge one block of a batch of pipes, with at most fourteen queries for any number of pipes and some per alert."""
     ids = [pipe.id for pipe in pipes]
     rows = Finding.objects.filter(pipe__in=ids, ended_at=None)
     open_: Open = {(row.pipe_id, row.kind): row for row in rows}
     seen = list(_seen(pipes, number, {pipe for pipe, _ in open_}))
     _keep(seen, number)
     followed = [found for one in seen for found in _followed(one, number, around, open_)]
-    followed += judge_fields({one.pipe.id: one.pipe for one in seen}, number, around, open_)
+    followed += judge_fields({one.pipe.id: one.pipe for one in seen}, number, around, open_, now)
     shown = sum([_write(found, number, now) for found in followed])
     _store(followed)
     return shown

@@ -1,9 +1,9 @@
 """The seal: decide when a bucket's account is final, and build its row.
 
-A bucket ends when no unit of it can arrive any more: its minute, the grace, and the longest time of a produce are over.
-The ends of the ingest topics at that time are the end of the bucket. It is sealed when process has passed that end, and
-the readers of egress, and of dedup and the lake if they are used, have passed the last record of the bucket. Units
-that wait for a retry do not delay the seal: they are `retrying` in it, and late when they settle.
+A bucket ends when no unit of it can arrive any more: its minute, the grace and the longest time that a produce takes
+are over. The ends of the ingest topics at that time are the end of the bucket. It is sealed when process has passed
+that end, and the readers of egress, and of dedup and the lake if they are used, have passed the last record of the
+bucket. Units that wait for a retry do not delay the seal: they are `retrying` in it, and late when they settle.
 """
 
 from collections.abc import Iterable, Mapping

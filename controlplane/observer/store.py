@@ -17,6 +17,8 @@ from controlplane.observer.days import note_days
 from controlplane.observer.failure_groups import save_ends
 from controlplane.observer.fields import add_samples
 from controlplane.observer.merge import FactId, MergedRecords, merged, united
+from controlplane.observer.rejections import add_rejections
+from controlplane.observer.rollups import reopen_blocks
 from controlplane.observer.rows import (
     ROWS,
     count_late,
@@ -57,6 +59,8 @@ class LedgerStore:
         """
         with transaction.atomic():
             self._move(batch.moves)
+            facts, lags = batch.tally.facts, batch.tally.lags
+            reopen_blocks({(key.pipe, key.bucket) for key in facts} | {(key.pipe, key.bucket) for key in lags})
             changed = self._save_tally(batch.tally, maybe_sealed_before)
             note_days({key.bucket for key in batch.tally.facts}, now)
             DeliveryAttempt.objects.bulk_create(batch.attempts, ignore_conflicts=True, batch_size=ROWS)
@@ -64,6 +68,7 @@ class LedgerStore:
             save_heartbeats(batch.heartbeats.values())
             save_ends(batch.ends, now)
             save_runs(batch.counted, now)
+            add_rejections(batch.tally.rejections)
             note_failures(failures=refusals(batch.tally.usage, now), now=now)
         self.offsets |= batch.moves
         self.counted |= batch.counted

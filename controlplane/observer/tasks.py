@@ -1,11 +1,13 @@
-"""The Observer's Celery tasks: periodic work on its rows that does not read Kafka."""
+"""The Observer's Celery tasks: periodic work on its rows, and the check of Kafka's brokers."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from celery import shared_task
 
+from controlplane.kafka import kafka_clients
 from controlplane.locks import alone
+from controlplane.observer.brokers import check_kafka
 from controlplane.observer.common_fields import watch_common_fields
 from controlplane.observer.confirmations import send_confirmations
 from controlplane.observer.digest import send_digests
@@ -16,8 +18,11 @@ from controlplane.observer.judging import judge_cells
 from controlplane.observer.long_held import warn_of_long_held
 from controlplane.observer.notices import send_due
 from controlplane.observer.patterns import watch_patterns
+from controlplane.observer.rejecting import watch_rejections
+from controlplane.observer.rollups import keep_rollups
 from controlplane.settings import control_settings
 from mgmt.alerts.hot_partitions import HotPartitionPolicy
+from mgmt.alerts.rejecting import RejectingPolicy
 from mgmt.alerts.services.alerts import resolve_recovered, resolve_released, wake_snoozed
 from mgmt.alerts.services.losses import resolve_found_losses
 from mgmt.alerts.services.probes import judge_probes
@@ -28,6 +33,8 @@ LOCK = "observer.tend"
 NOTIFY_LOCK = "observer.notify"
 PATTERNS_LOCK = "observer.watch_patterns"
 DESTINATIONS_LOCK = "observer.watch_destinations"
+KAFKA_LOCK = "observer.watch_kafka"
+ROLLUPS_LOCK = "observer.keep_rollups"
 
 
 @shared_task(name="observer.tend")
@@ -61,12 +68,39 @@ def watch() -> str:
 
 @shared_task(name="observer.watch_destinations")
 def check_destinations() -> str:
-    """Check destinations that fail or are behind, losses that may be found, and hot partitions; alert on them.
+    """Check destinations that fail or are behind, losses that may be found, hot partitions and rejected events.
 
     Safe to run twice and to kill at any point: each state is stored with the time since which it holds.
     Overlapping runs skip.
     """
     return alone(DESTINATIONS_LOCK, _check_destinations)
+
+
+@shared_task(name="observer.watch_kafka")
+def watch_kafka() -> str:
+    """Store which of Kafka's brokers answer, and how many partitions lack a leader or a replica.
+
+    Safe to run twice and to kill at any point: a state is stored with the time since which it lasts. Overlapping runs
+    skip.
+    """
+    return alone(KAFKA_LOCK, _watch_kafka)
+
+
+def _watch_kafka() -> str:
+    return check_kafka(kafka_clients(control_settings().kafka), datetime.now(UTC))
+
+
+@shared_task(name="observer.keep_rollups")
+def roll_up() -> str:
+    """Add up the blocks of minutes that have ended, and those that got late facts.
+
+    Safe to run twice and to kill at any point: a block becomes final by a conditional update. Overlapping runs skip.
+    """
+    return alone(ROLLUPS_LOCK, _roll_up)
+
+
+def _roll_up() -> str:
+    return _summary({"blocks": keep_rollups(datetime.now(UTC), control_settings().grace_s)})
 
 
 def _check_destinations() -> str:
@@ -76,13 +110,14 @@ def _check_destinations() -> str:
             "failing": watch_destinations(now, control_settings().health),
             "found": resolve_found_losses(now=now),
             "hot": watch_partitions(now, HotPartitionPolicy()),
+            "rejecting": watch_rejections(now, RejectingPolicy()),
         }
     )
 
 
 def _watch() -> str:
     findings = watch_patterns(datetime.now(UTC), control_settings().grace_s)
-    return f"findings {findings}" if findings else "nothing unusual"
+    return f"findings {findings}" if findings else ""
 
 
 def _tend() -> str:
@@ -107,4 +142,4 @@ def _notify() -> str:
 
 
 def _summary(done: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in done.items() if count) or "nothing to do"
+    return ", ".join(f"{name} {count}" for name, count in done.items() if count)

@@ -22,13 +22,17 @@ from mgmt.models import (
     LaneSignal,
     LateCount,
     LimitCount,
+    NumberState,
     OffsetSet,
     PatternHour,
     Redrive,
+    Rejection,
+    RejectionMinute,
     ReportRun,
     Usage,
 )
 from mgmt.patterns.blocks import block_at
+from mgmt.rejections.models import REJECTIONS_KEPT_D
 
 AT_ONCE: Final = 5_000
 TESTS_FOR: Final = timedelta(days=1)
@@ -38,6 +42,7 @@ RUNS_FOR: Final = timedelta(days=1)  # a writer reports once a minute at least
 MARKS_FOR: Final = timedelta(days=2)
 ALERTS_FOR: Final = timedelta(days=90)
 HOURS_FOR: Final = timedelta(days=29)  # four weeks are compared
+REJECTIONS_FOR: Final = timedelta(days=REJECTIONS_KEPT_D)
 SAMPLES_FOR: Final = timedelta(hours=2)  # a block is judged within one hour, or never
 USAGE_FOR: Final = timedelta(days=400)  # a year, and the month with which it is compared
 
@@ -65,10 +70,13 @@ def trim(now: datetime, *, attempts_keep_h: int, seals_keep_d: int, ends_keep: t
         Finding.objects.filter(ended_at__lt=now - ALERTS_FOR),
         PatternHour.objects.filter(hour__lt=int((now - HOURS_FOR).timestamp()) // HOUR_S),
         FieldHour.objects.filter(hour__lt=int((now - HOURS_FOR).timestamp()) // HOUR_S),
+        NumberState.objects.filter(block__lt=block_at(now - HOURS_FOR)),
         FieldSample.objects.filter(block__lt=block_at(now - SAMPLES_FOR)),
         Usage.objects.filter(day__lt=(now - USAGE_FOR).date()),
         CloseMark.objects.filter(noted_at__lt=now - MARKS_FOR),
         LateCount.objects.filter(bucket__lt=seals_before),
+        RejectionMinute.objects.filter(minute__lt=int((now - REJECTIONS_FOR).timestamp()) // 60),
+        Rejection.objects.filter(last_at__lt=now - REJECTIONS_FOR),
         ReportRun.objects.filter(at__lt=now - RUNS_FOR),
         LimitCount.objects.filter(ends_at__lt=now),
     ]

@@ -8,7 +8,7 @@ from typing import Final
 from controlplane.observer.columns import execute_in_columns
 from controlplane.observer.merge import UsageId, clean
 from dataplane.causes import Cause
-from dataplane.ledger.usage import NOBODY, PipeShare
+from dataplane.ledger.usage import NO_PIPE, PipeShare
 from mgmt.alerts.services.alerts import FailureGroup
 
 EPOCH: Final = date(1970, 1, 1)
@@ -45,5 +45,5 @@ def refusals(usage: Mapping[UsageId, PipeShare], now: datetime) -> list[FailureG
 
 
 def _row_key(key: UsageId) -> tuple[str | None, date, str, str]:
-    pipe = None if key.pipe == NOBODY else clean(key.pipe, 32)
+    pipe = None if key.pipe == NO_PIPE else clean(key.pipe, 32)
     return pipe, EPOCH + timedelta(days=key.day), clean(key.cell, 20), clean(key.kind, 16)

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from msgspec import Struct, structs
 
-from controlplane.expected_lanes import expected_lanes
+from mgmt.cells.expected_lanes import expected_lanes
 
 CellStability = Literal["stable", "unstable", "unknown"]
 
@@ -75,6 +75,7 @@ class CellJudgement(Struct, frozen=True):
 
     since:   when the cell entered `state`
     turning: since when observations have differed from `state`; None if they agree
+    kinds:   kinds of the reasons, the most severe first; of an unknown cell, `unknown`
     """
 
     state: CellStability
@@ -82,20 +83,23 @@ class CellJudgement(Struct, frozen=True):
     silenced: list[str]
     since: datetime
     turning: datetime | None = None
+    kinds: list[str] = []
 
 
 def judge(before: CellJudgement | None, look: CellObservation) -> CellJudgement:
     """Return the verdict that follows `before`, from the present observation."""
     if why := _why_unknown(look):
-        return CellJudgement("unknown", [why], [], before.since if before and before.state == "unknown" else look.now)
+        since = before.since if before and before.state == "unknown" else look.now
+        return CellJudgement("unknown", [why], [], since, kinds=["unknown"])
     found = list(findings(look))
     quieted = CAUSED_BY.get(look.changing, frozenset())
-    reasons = [finding.words for finding in found if finding.kind not in quieted]
+    counted = [finding for finding in found if finding.kind not in quieted]
+    reasons = [finding.words for finding in counted]
+    kinds: list[str] = list(dict.fromkeys(finding.kind for finding in counted))
     silenced = [f"{finding.words} (during {look.changing})" for finding in found if finding.kind in quieted]
     seems: CellStability = "unstable" if reasons else "stable"
-    return _turned(
-        before or CellJudgement("unknown", [], [], look.now), CellJudgement(seems, reasons, silenced, look.now)
-    )
+    after = CellJudgement(seems, reasons, silenced, look.now, kinds=kinds)
+    return _turned(before or CellJudgement("unknown", [], [], look.now), after)
 
 
 def findings(look: CellObservation) -> Iterable[CellFinding]:
@@ -143,4 +147,5 @@ def _turned(before: CellJudgement, seems: CellJudgement) -> CellJudgement:
         return seems
     healthy = f"healthy since {turning:%H:%M:%S} UTC, reported as stable after {patience.seconds} s"
     reasons = {"stable": [], "unknown": seems.reasons, "unstable": [healthy]}[before.state]
-    return CellJudgement(before.state, reasons, seems.silenced, before.since, turning)
+    kinds: list[str] = seems.kinds if before.state == "unknown" else []
+    return CellJudgement(before.state, reasons, seems.silenced, before.since, turning, kinds)

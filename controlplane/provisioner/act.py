@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Required, TypedDict, Unpack
 
 import structlog
 from django.db import transaction
@@ -42,12 +42,18 @@ from dataplane.names import QUERY_INPUTS, Purpose
 from dataplane.spec import TopicDestination
 from dataplane.tables.records import DestinationRecord, Record
 from mgmt.cells.queries.cells import generation_of, passed_at
-from mgmt.models import Cell, Pipe, PipeRevision, Ramp, Topic
+from mgmt.models import Cell, ControlAction, Pipe, PipeRevision, Ramp, Topic
 from mgmt.pipes.services.revisions import RevisionState
 from mgmt.pipes.topics import TopicPlan, TopicShape, cell_plans, output_plan
 from mgmt.services import RampCompleteError, begin_ramp, finish_ramp, raise_share, roll_back_ramp
 
 log = structlog.get_logger(__name__)
+
+
+class _AuditFields(TypedDict, total=False):
+    outcome: Required[ControlAction.Outcome]
+    refusal: str
+    reason: str
 
 
 class CellChange(NamedTuple):
@@ -58,13 +64,13 @@ class CellChange(NamedTuple):
 
     action: str
     make: Callable[[PipeRevision, datetime], bool]
-    outcome: str = "done"
+    outcome: ControlAction.Outcome = ControlAction.Outcome.DONE
     reason: str = ""
 
     @property
     def undoes(self) -> bool:
         """True if the change is a rollback."""
-        return self.outcome == "rolled back"
+        return self.outcome == ControlAction.Outcome.ROLLED_BACK
 
 
 class Effects(Struct):
@@ -90,7 +96,7 @@ def act(effects: Effects, action: ProvisionerAction, now: datetime) -> None:
         case EnsureTopics():
             ensure_cell_topics(effects, cell=action.cell)
         case PublishRecords():
-            publish(effects, keys=action.keys)
+            publish(effects, keys=action.keys, now=now)
         case SubmitApplication():
             submit(effects, action.desired)
         case StopApplication():
@@ -102,7 +108,9 @@ def act(effects: Effects, action: ProvisionerAction, now: datetime) -> None:
         case RaiseShare():
             change_cell(action.revision, CellChange("raise-share", partial(_raise_share, action=action)), now)
         case RollBack():
-            rollback = CellChange("roll-back", partial(_roll_back, action=action), "rolled back", action.reason)
+            rollback = CellChange(
+                "roll-back", partial(_roll_back, action=action), ControlAction.Outcome.ROLLED_BACK, action.reason
+            )
             change_cell(action.revision, rollback, now)
         case GoLive():
             change_cell(action.revision, CellChange("go-live", partial(go_live, figures=action.figures)), now)
@@ -203,14 +211,14 @@ def _bind(cell: str, generation: int, topics: dict[Purpose, ExistingTopic]) -> N
     log.info("topics bound", cell=cell, topics=len(topics))
 
 
-def publish(effects: Effects, *, keys: list[str]) -> None:
+def publish(effects: Effects, *, keys: list[str], now: datetime) -> None:
     """Publish the records of `keys`; a plan that cannot be built fails its revision instead of stopping the others.
 
     The topic of a topic destination is made before any lane can read the destination's record.
     """
     built = desired_records(keys)
     for key, why in built.broken.items():
-        _reject(key, why)
+        _reject(key, why, now)
     effects.topics.ensure(output_plans(built.records, effects.settings.topics))
     if built.records:
         effects.control.publish(built.records)
@@ -226,14 +234,15 @@ def output_plans(records: Iterable[Record], shape: TopicShape) -> list[TopicPlan
     ]
 
 
-def _reject(key: str, why: str) -> None:
+def _reject(key: str, why: str, now: datetime) -> None:
     kind, _, name = key.partition("/")
     log.error("record cannot be built", key=key, why=why)
     if kind == "plan":
         pipe, _, number = name.partition("@")
-        PipeRevision.objects.filter(pipe_id=pipe, number=int(number)).update(
-            state=RevisionState.FAILED, state_reason=why[:300]
-        )
+        rows = PipeRevision.objects.filter(pipe_id=pipe, number=int(number)).exclude(state=RevisionState.FAILED)
+        row = rows.select_related("pipe").first()
+        if row and rows.update(state=RevisionState.FAILED, state_reason=why[:300]):
+            _note(row, "publish", now, outcome=ControlAction.Outcome.FAILED, reason=why)
 
 
 def change_cell(revision: int, change: CellChange, now: datetime) -> None:
@@ -242,13 +251,11 @@ def change_cell(revision: int, change: CellChange, now: datetime) -> None:
     what = f"{change.action} of revision {row.number} of {row.pipe_id}"
     with changing({str(row.pipe.cell_id): change.undoes}, what, now) as ours:
         if ours and change.make(row, now):
-            _note(row, change.action, change.outcome, now, change.reason)
+            _note(row, change.action, now, outcome=change.outcome, reason=change.reason)
 
 
-def _note(row: PipeRevision, action: str, outcome: str, now: datetime, reason: str = "") -> None:
-    detail = {"revision": row.number}
-    cell, pipe = row.pipe.cell_id, row.pipe_id
-    note("provision", action, outcome=outcome, at=now, cell=cell, pipe=pipe, reason=reason, detail=detail)
+def _note(row: PipeRevision, action: str, now: datetime, **how: Unpack[_AuditFields]) -> None:
+    note("provision", action, at=now, cell=row.pipe.cell_id, pipe=row.pipe_id, detail={"revision": row.number}, **how)
 
 
 def start_ramp(row: PipeRevision, now: datetime, share: int) -> bool:
@@ -279,10 +286,11 @@ def go_live(row: PipeRevision, now: datetime, figures: Mapping[str, Any]) -> boo
 
 
 def annotate_revision(wait: AnnotateRevision, now: datetime) -> None:
-    """Store on the revision's row what it waits for; a refusal by the interlocks goes to the control audit, too."""
-    if open_revisions().filter(id=wait.revision).update(state_reason=wait.reason) and wait.refused:
+    """Store on the revision's row what it waits for; a refusal is recorded in the control audit, too."""
+    if open_revisions().filter(id=wait.revision).update(state_reason=wait.reason) and wait.refusal:
         row = PipeRevision.objects.select_related("pipe").get(id=wait.revision)
-        _note(row, "ramp", "refused", now, wait.reason)
+        outcome = ControlAction.Outcome.REFUSED
+        _note(row, "ramp", now, outcome=outcome, refusal=wait.refusal, reason=wait.reason)
 
 
 def _ramp(row: PipeRevision) -> Ramp:

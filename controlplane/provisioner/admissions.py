@@ -20,7 +20,7 @@ from controlplane.provisioner.admitting import (
 )
 from controlplane.provisioner.cell_change import changing
 from mgmt.ledger.queries.bucket_range import bucket_at
-from mgmt.models import Admission, OffsetSet, PipeRevision, Redrive
+from mgmt.models import Admission, ControlAction, OffsetSet, PipeRevision, Redrive
 from mgmt.ramps.admission_schedule import AdmissionPolicy, filed_under
 from mgmt.ramps.queries import RampParticipant, figures_of
 from mgmt.services import annotate_admission, begin_step, end_admission, lower_admission, raise_admission
@@ -82,7 +82,7 @@ def _sum(held: Mapping[str, int], *, upto: int | None = None, above: int | None 
     return sum(count for cause, count in held.items() if cause > filed_under(above or 0))
 
 
-def let_in(now: datetime, policy: AdmissionPolicy) -> int:
+def advance_admissions(now: datetime, policy: AdmissionPolicy) -> int:
     """Take the due step of each open admission; return how many were changed.
 
     Safe to run twice: rows change only if they are still as they were read.
@@ -115,7 +115,8 @@ def _change(view: PipeAdmission, step: AdmitShare | ReduceAdmission, now: dateti
     with changing({view.cell: is_reduction}, f"admission of {view.pipe}", now) as ours:
         if not ours or not _set_share(view, step, now):
             return False
-        action, outcome = ("take-share-back", "rolled back") if is_reduction else ("admit-share", "done")
+        action = "take-share-back" if is_reduction else "admit-share"
+        outcome = ControlAction.Outcome.ROLLED_BACK if is_reduction else ControlAction.Outcome.DONE
         reason = step.reason if isinstance(step, ReduceAdmission) else ""
         detail = {"share": step.share}
         note("provision", action, outcome=outcome, at=now, cell=view.cell, pipe=view.pipe, reason=reason, detail=detail)

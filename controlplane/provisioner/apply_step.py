@@ -35,7 +35,7 @@ def apply_step(effects: Effects, step: MigrationStep, now: datetime) -> None:
 
     Raises PipeMigration.DoesNotExist, and KafkaException while Kafka is unreachable.
     """
-    row = PipeMigration.objects.select_related("pipe").get(id=step.relocation)
+    row = PipeMigration.objects.select_related("pipe").get(id=step.migration)
     open_row = PipeMigration.objects.filter(id=row.id, state__in=PipeMigration.UNDER_WAY)
     match step:
         case AnnotateMigration(says=says):
@@ -46,15 +46,15 @@ def apply_step(effects: Effects, step: MigrationStep, now: datetime) -> None:
             ends = effects.topics.ends(places_of(row.source_id, "ingest"))
             open_row.update(ends=[[*partition, end] for partition, end in ends.items()])
         case AbandonMigration(why=why):
-            cancel_migration(relocation=row, says=why, now=now)
+            cancel_migration(migration=row, says=why, now=now)
         case HoldAtTarget():
-            hold_at_target(relocation=row, now=now)
+            hold_at_target(migration=row, now=now)
         case SwitchToTarget():
-            _change_both(row, "switch", partial(switch_pipe, relocation=row, now=now), now)
+            _change_both(row, "switch", partial(switch_pipe, migration=row, now=now), now)
         case FinishMigration():
-            _change_both(row, "finish", partial(finish_migration, relocation=row, now=now), now, protective=True)
+            _change_both(row, "finish", partial(finish_migration, migration=row, now=now), now, protective=True)
         case RevertMigration(why=why):
-            revert = partial(reverse_migration, relocation=row, why=why, now=now)
+            revert = partial(reverse_migration, migration=row, why=why, now=now)
             _change_both(row, "turn back", revert, now, protective=True)
 
 

@@ -11,11 +11,13 @@ from dataplane.tables.records import (
     api_key_key,
     cell_key,
     destination_key,
+    event_types_key,
     pipe_key,
     plan_key,
     quota_key,
     redrive_key,
     schema_key,
+    subject_key,
 )
 
 OPEN = ("requested", "ramping")
@@ -25,9 +27,10 @@ def wanted_versions(snapshot: ProvisionerSnapshot) -> dict[str, int]:
     """Return the version of each record that should be in the control topic, in the order in which to write them.
 
     Redrives and releases come last: their messages meet the state that their destination was given before.
-    A pipe's own record comes after its plans, schemas and destinations, and its API keys after that: a reader that
-    holds a key's record holds everything needed to accept events with it. A pipe has no record before one of its
-    revisions is ramping, because it could run nothing.
+    A subject precedes the event types that use it: ingest refuses events of a type whose subject it does not hold.
+    A pipe's own record comes after its plans, schemas, event types and destinations, and its API keys after that: a
+    reader that holds a key's record holds everything needed to accept events with it. A pipe has no record before one
+    of its revisions is ramping, because it could run nothing.
     """
     placed = {p.id for p in snapshot.pipes if p.cell is not None}
     routed = weights_by_pipe(snapshot.revisions)
@@ -35,6 +38,8 @@ def wanted_versions(snapshot: ProvisionerSnapshot) -> dict[str, int]:
     wanted |= {cell_key(c.id): c.version for c in snapshot.cells if c.bound}
     wanted |= {plan_key(r.pipe, r.number): 1 for r in snapshot.revisions if r.pipe in placed and r.state != "failed"}
     wanted |= {schema_key(s.pipe, s.name): s.version for s in snapshot.schemas if s.pipe in placed}
+    wanted |= {subject_key(tenant, name): version for (tenant, name), version in snapshot.subjects.items()}
+    wanted |= {event_types_key(e.pipe, e.name): e.version for e in snapshot.event_types if e.pipe in placed}
     wanted |= {destination_key(d.pipe, d.name): d.version for d in snapshot.destinations if d.pipe in placed}
     wanted |= {pipe_key(p.id): p.version for p in snapshot.pipes if p.id in placed and p.id in routed}
     wanted |= {api_key_key(k.name): k.version for k in snapshot.keys if k.pipe in placed}

@@ -17,7 +17,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from controlplane.interlocks import BELIEVED, clock, pauses_of, refusal_of
+from controlplane.interlocks import VERDICT_MAX_AGE, clock, pauses_of, refusal_of
 from controlplane.provisioner.decide import HOLDING_STATES, NO_INGEST, why_behind, why_not_held
 from controlplane.provisioner.desired_state import DesiredState, wanted_versions
 from controlplane.provisioner.snapshot import MigrationView, ProvisionerSnapshot
@@ -25,57 +25,57 @@ from dataplane.tables.records import api_key_key, cell_key, destination_key, pip
 
 PATIENCE: Final = timedelta(minutes=30)  # a migration that cannot be switched within it is cancelled
 LAST_REQUESTS: Final = timedelta(seconds=10)  # ingest waits 5 s for a report
-LONGEST_SAID: Final = 300
+MAX_REASON_CHARS: Final = 300
 
 
 class SwitchToTarget(Struct, frozen=True):
     """Move requested -> draining."""
 
-    relocation: int
+    migration: int
 
 
 class HoldAtTarget(Struct, frozen=True):
     """Have the target hold the pipe's messages, before the first one arrives there: the pipe keeps an order."""
 
-    relocation: int
+    migration: int
 
 
 class RecordIngestLeft(Struct, frozen=True):
     """Store the time from which no ingest replica sends to the source, except for requests already begun."""
 
-    relocation: int
+    migration: int
 
 
 class RecordSourceEnds(Struct, frozen=True):
     """Store the present end offsets of the source's ingest topic."""
 
-    relocation: int
+    migration: int
 
 
 class FinishMigration(Struct, frozen=True):
     """Move draining -> done."""
 
-    relocation: int
+    migration: int
 
 
 class RevertMigration(Struct, frozen=True):
     """Move draining -> turned back."""
 
-    relocation: int
+    migration: int
     why: str
 
 
 class AbandonMigration(Struct, frozen=True):
     """Move requested -> given up."""
 
-    relocation: int
+    migration: int
     why: str
 
 
 class AnnotateMigration(Struct, frozen=True):
     """Store on a migration what it waits for."""
 
-    relocation: int
+    migration: int
     says: str
 
 
@@ -98,7 +98,7 @@ def next_steps(snapshot: ProvisionerSnapshot) -> list[MigrationStep]:
     desired = DesiredState(snapshot, wanted_versions(snapshot))
     steps = [_drain(desired, row) if row.state == "draining" else _prepare(desired, row) for row in snapshot.migrations]
     stored = {row.id: row.says for row in snapshot.migrations}
-    return [step for step in steps if not isinstance(step, AnnotateMigration) or step.says != stored[step.relocation]]
+    return [step for step in steps if not isinstance(step, AnnotateMigration) or step.says != stored[step.migration]]
 
 
 def _prepare(desired: DesiredState, row: MigrationView) -> MigrationStep:
@@ -162,8 +162,8 @@ def _why_revert(snapshot: ProvisionerSnapshot, row: MigrationView) -> str:
     ones sent to the source.
     """
     source, target = (snapshot.states[cell].verdict for cell in (row.source, row.target))
-    is_unstable = target is not None and target.state == "unstable" and snapshot.now - target.at <= BELIEVED
-    if row.is_way_back or row.held or target is None or not is_unstable:
+    is_unstable = target is not None and target.state == "unstable" and snapshot.now - target.at <= VERDICT_MAX_AGE
+    if row.is_revert or row.held or target is None or not is_unstable:
         return ""
     if source is not None and source.state == "unstable":
         return ""
@@ -185,4 +185,4 @@ def _unless_leased(desired: DesiredState, row: MigrationView, step: MigrationSte
 
 
 def _annotate(row: MigrationView, why: str) -> AnnotateMigration:
-    return AnnotateMigration(row.id, why[:LONGEST_SAID])
+    return AnnotateMigration(row.id, why[:MAX_REASON_CHARS])

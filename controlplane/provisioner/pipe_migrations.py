@@ -33,7 +33,7 @@ def _view(row: PipeMigration) -> MigrationView:
         state=row.state,
         asked_at=row.asked_at,
         says=row.says,
-        is_way_back=row.back_of_id is not None,
+        is_revert=row.back_of_id is not None,
         in_order=in_order,
         held=row.held_at is not None,
         unfit=why_unfit(row.pipe, row.target_id) if needs_query else "",

@@ -10,27 +10,34 @@ from msgspec import Struct
 from controlplane.provisioner.desired_state import weights_by_pipe
 from controlplane.provisioner.snapshot import RevisionSnapshot
 from dataplane.names import ALL_KEYS_PERCENT
+from dataplane.schemas.types import SchemaType
 from dataplane.spec import SpecError, TableDestination, destination_of, parse_pipe_spec
 from dataplane.tables.quotas import IN_DATA_PLANE
 from dataplane.tables.records import (
+    MAX_SUBJECT_BYTES,
     ApiKeyRecord,
     CellRecord,
     DestinationRecord,
+    EventTypesRecord,
     PipeRecord,
     PlanRecord,
     QuotaRecord,
     Record,
     RedriveRecord,
+    RegisteredSchema,
     SchemaRecord,
+    SubjectRecord,
     TopicRecord,
     api_key_key,
     cell_key,
     destination_key,
+    event_types_key,
     pipe_key,
     plan_key,
     quota_key,
     redrive_key,
     schema_key,
+    subject_key,
 )
 from dataplane.tables.redrives import encode_offsets
 from mgmt.deliveries.services.offset_sets import united
@@ -45,7 +52,10 @@ from mgmt.models import (
     PipeRevision,
     Ramp,
     Redrive,
+    SourceEventTypes,
     SourceSchema,
+    Subject,
+    SubjectVersion,
     TenantQuota,
 )
 
@@ -186,6 +196,39 @@ def _build_schemas(names: list[str], found: dict[str, Record], _broken: dict[str
             found[schema_key(pipe, source)] = SchemaRecord(pipe, source, number, text)
 
 
+def _build_subjects(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:
+    wanted = {(tenant, subject) for tenant, _, subject in (name.partition("/") for name in names)}
+    rows = Subject.objects.filter(tenant__in={one[0] for one in wanted}, name__in={one[1] for one in wanted})
+    for row in rows:
+        schemas = _newest_schemas(row) if (row.tenant_id, row.name) in wanted else []
+        if schemas:
+            key = subject_key(row.tenant_id, row.name)
+            found[key] = SubjectRecord(row.tenant_id, row.name, schemas[-1].number, schemas)
+
+
+def _newest_schemas(subject: Subject) -> list[RegisteredSchema]:
+    """Return the newest versions of a subject that have MAX_SUBJECT_BYTES together as JSON text, the newest last."""
+    rows = SubjectVersion.objects.filter(subject=subject).order_by("-number").select_related("schema")
+    found: list[RegisteredSchema] = []
+    size = 0
+    for row in rows.iterator(chunk_size=20):
+        size += len(msgspec.json.encode(row.schema.document))
+        if found and size > MAX_SUBJECT_BYTES:
+            break
+        kind = SchemaType(row.schema.type)
+        found.append(RegisteredSchema(row.schema.number, row.number, kind, row.schema.fingerprint, row.schema.document))
+    return found[::-1]
+
+
+def _build_event_types(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:
+    rows = SourceEventTypes.objects.filter(source__pipe__in={name.partition("/")[0] for name in names})
+    for row in rows.select_related("source").prefetch_related("types__subject"):
+        pipe, source = row.source.pipe_id, row.source.name
+        if f"{pipe}/{source}" in names:
+            subjects = {one.name: one.subject.name for one in row.types.all()}
+            found[event_types_key(pipe, source)] = EventTypesRecord(pipe, source, row.version, row.type_from, subjects)
+
+
 def _build_keys(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:
     rows = ApiKey.objects.filter(digest__in=names)
     for digest, version, pipe, source, revoked in rows.values_list(
@@ -223,6 +266,8 @@ BUILDERS: Final[dict[str, Builder]] = {
     "cell": _build_cells,
     "plan": _build_plans,
     "schema": _build_schemas,
+    "subject": _build_subjects,
+    "event-types": _build_event_types,
     "destination": _build_destinations,
     "pipe": _build_pipes,
     "key": _build_keys,

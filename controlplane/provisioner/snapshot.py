@@ -80,7 +80,7 @@ class MigrationView(Struct, frozen=True):
     """An open migration of a pipe.
 
     says:        the reason for waiting that its row has now
-    is_way_back: it reverts an earlier migration
+    is_revert: it reverts an earlier migration
     in_order:    the target must hold the pipe's messages until the source has been drained
     held:        the pipe's record says so
     unfit:       why the pipe cannot be migrated at all; "" if it can
@@ -97,7 +97,7 @@ class MigrationView(Struct, frozen=True):
     state: str
     asked_at: datetime
     says: str = ""
-    is_way_back: bool = False
+    is_revert: bool = False
     in_order: bool = False
     held: bool = False
     unfit: str = ""
@@ -117,6 +117,8 @@ class ProvisionerSnapshot(Struct, frozen=True):
     to_place:        pipes without a cell
     capacities:      capacity of the cells; empty if every pipe has a cell
     dedicated:       cell -> the tenant that it is reserved for
+    event_types:     versions of the event types of sources
+    subjects:        newest versions of the subjects that sources use, by tenant and name
     quotas:          versions of tenants' own limits, by tenant
     ramps:           open ramps, by their revision's id
     recently_ramped: number of messages that a pipe with a requested revision took recently, by pipe
@@ -134,6 +136,8 @@ class ProvisionerSnapshot(Struct, frozen=True):
     check_topics: bool = False
     redrives: list[VersionedRow] = []
     schemas: list[VersionedRow] = []
+    event_types: list[VersionedRow] = []
+    subjects: Mapping[tuple[str, str], int] = {}
     quotas: Mapping[str, int] = {}
     states: Mapping[str, CellState] = {}
     ramps: Mapping[int, RampProgress] = {}

@@ -27,11 +27,14 @@ from mgmt.models import (
     ApiKey,
     Cell,
     Destination,
+    EventType,
     Heartbeat,
     Pipe,
     PipeRevision,
     Redrive,
+    SourceEventTypes,
     SourceSchema,
+    SubjectVersion,
     TenantQuota,
     Topic,
 )
@@ -78,6 +81,8 @@ def take_snapshot(
         check_topics=check_topics,
         redrives=redrives,
         schemas=_schemas(),
+        event_types=_event_types(),
+        subjects=_subjects(),
         quotas=dict(TenantQuota.objects.values_list("tenant_id", "version")),
         states=cell_states(now),
         ramps=open_ramps(now),
@@ -144,6 +149,18 @@ def _schemas() -> list[VersionedRow]:
     """Return the newest schema version of each source."""
     newest = SourceSchema.objects.order_by().values_list("source__pipe_id", "source__name").annotate(Max("number"))
     return [VersionedRow(*row) for row in newest]
+
+
+def _event_types() -> list[VersionedRow]:
+    rows = SourceEventTypes.objects.filter(version__gt=0)
+    return [VersionedRow(*row) for row in rows.values_list("source__pipe_id", "source__name", "version")]
+
+
+def _subjects() -> dict[tuple[str, str], int]:
+    """Return the newest version of each subject that a source uses."""
+    used = EventType.objects.order_by().values("subject")
+    rows = SubjectVersion.objects.filter(subject__in=used).order_by().values_list("subject__tenant_id", "subject__name")
+    return {(tenant, name): newest for tenant, name, newest in rows.annotate(Max("number"))}
 
 
 def _heartbeats(now: datetime) -> list[BelievedHeartbeat]:

@@ -13,9 +13,9 @@ from confluent_kafka import KafkaException
 
 from controlplane.compute.factory import compute_at
 from controlplane.control_topic import ControlTopic, ControlTopicError
-from controlplane.locks import alone
+from controlplane.locks import TaskWaitingError, alone
 from controlplane.provisioner.act import Effects, act, ensure_cluster_topics, open_revisions
-from controlplane.provisioner.admissions import let_in
+from controlplane.provisioner.admissions import advance_admissions
 from controlplane.provisioner.apply_step import apply_step
 from controlplane.provisioner.decide import AnnotateRevision, decide
 from controlplane.provisioner.migrating import AnnotateMigration, next_steps
@@ -55,7 +55,7 @@ class Provisioner:
             reason = f"waiting for Kafka: {exc}"[:300]
             open_revisions().update(state_reason=reason)
             log.warning("tick cut short", reason=reason)
-            return reason
+            raise TaskWaitingError(reason) from exc
 
     def _rounds(self) -> str:
         check = time.monotonic() >= self._check_at
@@ -63,7 +63,7 @@ class Provisioner:
             ensure_cluster_topics(self._hands)
         self._hands.refused.clear()
         done: list[str] = []
-        let_in(self._clock(), self._hands.settings.admission)
+        advance_admissions(self._clock(), self._hands.settings.admission)
         for _ in range(ROUNDS):
             self._hands.control.refresh()
             now = self._clock()
@@ -87,7 +87,7 @@ class Provisioner:
                 check, self._check_at = False, time.monotonic() + CHECK_S
             if all(isinstance(action, AnnotateRevision | AnnotateMigration) for action in (*actions, *steps)):
                 break
-        return ", ".join(done) or "nothing to do"
+        return ", ".join(done)
 
 
 @cache

@@ -157,8 +157,10 @@ class _Compiler:
         self.charges |= closures.may_charge(node.op, constant=isinstance(node.right, ConstantNode))
         if isinstance(node.right, ConstantNode):
             return closures.binary_constant(node.op, left, node.right.value)
-        if node.op == "in" and isinstance(node.right, ListNode) and _all_constant(node.right):
-            return closures.among(left, [item.value for item in node.right.items if isinstance(item, ConstantNode)])
+        if node.op == "in" and isinstance(node.right, ListNode):
+            constants = [item.value for item in node.right.items if isinstance(item, ConstantNode)]
+            if len(constants) == len(node.right.items):
+                return closures.among(left, constants)
         return closures.binary(node.op, left, right)
 
     def _logical(self, node: LogicalNode) -> Code:
@@ -225,10 +227,6 @@ _RULES: Final[Mapping[type[Node], Callable[[_Compiler, Any], Code]]] = {
     SelectNode: _Compiler._select,
     UnaryNode: _Compiler._unary,
 }
-
-
-def _all_constant(node: ListNode) -> bool:
-    return all(isinstance(item, ConstantNode) for item in node.items)
 
 
 def _unknown(node: CallNode, given: int) -> str:

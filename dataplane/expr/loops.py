@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from dataplane.expr.closures import Code
 from dataplane.expr.frame import ERROR_UNITS, Frame, charge
-from dataplane.expr.nodes import Comprehend
+from dataplane.expr.nodes import ComprehensionKind
 from dataplane.expr.values import EvaluationError, kind
 
 
@@ -29,7 +29,7 @@ class LoopIteration(NamedTuple):
             yield element
 
 
-def comprehension(kind_of: Comprehend, over: Code, each: LoopIteration) -> Code:
+def comprehension(kind_of: ComprehensionKind, over: Code, each: LoopIteration) -> Code:
     """Return code for `over.kind(variable, result)`."""
     return _KINDS[kind_of](over, each)
 
@@ -95,7 +95,7 @@ def _map(over: Code, each: LoopIteration) -> Code:
     return run
 
 
-_KINDS: Final[dict[Comprehend, Callable[[Code, LoopIteration], Code]]] = {
+_KINDS: Final[dict[ComprehensionKind, Callable[[Code, LoopIteration], Code]]] = {
     "all": _deciding("all", False),
     "exists": _deciding("exists", True),
     "exists_one": _exists_one,

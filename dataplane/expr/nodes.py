@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-Comprehend = Choice["all", "exists", "exists_one", "filter", "map"]
+ComprehensionKind = Choice["all", "exists", "exists_one", "filter", "map"]
 
 
 class TextPosition(NamedTuple):
@@ -127,7 +127,7 @@ class ComprehensionNode(Struct, frozen=True):
     """
 
     at: TextPosition
-    kind: Comprehend
+    kind: ComprehensionKind
     over: "Node"
     variable: str
     test: "Node | None"

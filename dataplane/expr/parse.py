@@ -11,7 +11,7 @@ from dataplane.expr.grammar import BEGINS_VALUE, CLOSING, GRAMMAR, WORDS
 from dataplane.expr.nodes import (
     BinaryNode,
     CallNode,
-    Comprehend,
+    ComprehensionKind,
     ComprehensionNode,
     ConditionalNode,
     ConstantNode,
@@ -184,11 +184,11 @@ class _Reader:
     def _method(self, at: TextPosition, tree: "Tree[Token]", depth: int) -> Node:
         target, name, arguments = tree.children[0], str(tree.children[1]), _arguments(tree, 2)
         if name in _COMPREHENSIONS:
-            return self._comprehension(at, cast("Comprehend", name), target, arguments, depth)
+            return self._comprehension(at, cast("ComprehensionKind", name), target, arguments, depth)
         return CallNode(at, name, self.read(target, depth), [self.read(argument, depth) for argument in arguments])
 
     def _comprehension(
-        self, at: TextPosition, kind: Comprehend, target: _Branch, arguments: list[_Branch], depth: int
+        self, at: TextPosition, kind: ComprehensionKind, target: _Branch, arguments: list[_Branch], depth: int
     ) -> ComprehensionNode:
         variable = arguments[0] if arguments else None
         if len(arguments) not in _COMPREHENSIONS[kind] or not isinstance(variable, Tree) or variable.data != "name":

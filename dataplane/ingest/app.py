@@ -7,27 +7,30 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from dataplane.ingest.credentials import CHALLENGE, key_of
 from dataplane.ingest.event_results import EventResult, status_of
-from dataplane.ingest.events import carry_hops, carry_trace, read_events
+from dataplane.ingest.event_types import read_container
+from dataplane.ingest.events import RequestEvents, carry_headers, carry_trace, read_events
 from dataplane.ingest.gunzip import gunzip
 from dataplane.ingest.problems import EventRejectedError, problem_body
 from dataplane.ingest.quotas import InFlightBytes, OverQuotaError, TenantMeter
 from dataplane.ingest.replica import IngestReplica
+from dataplane.ingest.route import SourceRoute
 from dataplane.ingest.slow_bodies import SlowBodyMonitor
 from dataplane.ingest.time_slice import TimeSlice
 from dataplane.ledger.traceparent import TRACEPARENT
+from dataplane.names import EVENTS_PATH
 from dataplane.runtime.telemetry.metrics_registry import MetricReading
 from dataplane.spec.loops import HOPS_HEADER, LOOP_DETECTED, LOOP_STATUS, MAX_HOPS, hops_of
 
 log = logging.getLogger(__name__)
 
 BODY_TIMEOUT_S: Final = 30.0
-EVENTS: Final = "/v1/events"
 JSON: Final = ("content-type", "application/json")
 PROBLEM: Final = ("content-type", "application/problem+json")
 _NO_ATTRIBUTES: Final[dict[str, str]] = {}
@@ -63,7 +66,7 @@ class IngestApp:
         """Answer one request; every error is problem+json."""
         self.active += 1
         try:
-            if scope.path == EVENTS and scope.method == "POST":
+            if scope.path == EVENTS_PATH and scope.method == "POST":
                 status = await self._events(scope.headers, protocol)
                 self.answers[status] += 1
             else:
@@ -87,7 +90,7 @@ class IngestApp:
                 protocol.response_bytes(200, [JSON], b'{"status":"alive"}')
             case "/readyz":
                 self._ready(protocol)
-            case path if path == EVENTS:
+            case path if path == EVENTS_PATH:
                 raise EventRejectedError(405, "method-not-allowed", f"needs POST, got {scope.method[:10]}")
             case _:
                 raise EventRejectedError(404, "not-found", "send events to POST /v1/events")
@@ -108,13 +111,10 @@ class IngestApp:
                 LOOP_STATUS, LOOP_DETECTED, f"needs at most {MAX_HOPS} earlier deliveries by Penstock, got {hops}"
             )
         with self._replica.meters.flight(pipe.tenant) as flight:
-            body = await self._read(headers, protocol, flight, pipe.pipe)
-            route = self._replica.route(key)  # reading the body takes time: use the route that the key has now
-            ce = _NO_ATTRIBUTES
-            if "ce-specversion" in headers:
-                ce = {name[3:]: value for name, value in headers.items() if name.startswith("ce-")}
-            events = read_events(headers.get("content-type", ""), body, ce, self._replica.settings.max_event_bytes)
-            items = self._replica.within_quota(route.pipe, carry_hops(events.items, hops), events.count)
+            route, events = await self._received(headers, protocol, flight, key, began_us)
+            type_header = route.gate.record_header if route.gate is not None else ""
+            items = carry_headers(events.items, hops, headers.get(type_header) or "" if type_header else "")
+            items = self._replica.within_quota(route.pipe, items, events.count)
             traceparent, traces = headers.get(TRACEPARENT) or "", self._replica.traces
             if traces is not None:
                 results = await traces.posted(route, items, traceparent, began_us)
@@ -123,6 +123,24 @@ class IngestApp:
             if events.is_batch:
                 return _answer_batch(protocol, results, f"{self._receipts}{{id}}/", flight.meter)
             return self._answer_one(protocol, results[0], flight.meter)
+
+    async def _received(
+        self, headers: Any, protocol: Any, flight: InFlightBytes, key: str, began_us: int
+    ) -> tuple[SourceRoute, RequestEvents]:
+        """Return the route of a request and its events. Raises EventRejectedError if it is refused as a whole."""
+        route, body = self._replica.route(key), None
+        try:
+            body = await self._read(headers, protocol, flight, route.pipe.pipe)
+            route = self._replica.route(key)  # reading the body takes time: use the route that the key has now
+            ce = _NO_ATTRIBUTES
+            if "ce-specversion" in headers:
+                ce = {name[3:]: value for name, value in headers.items() if name.startswith("ce-")}
+            gate, most = route.gate, self._replica.settings.max_event_bytes
+            in_container = None if gate is None else partial(read_container, gate, now_us=began_us)
+            return route, read_events(headers.get("content-type", ""), body, ce, most, in_container)
+        except EventRejectedError as refusal:
+            self._replica.note_rejected(route, refusal, began_us, body)
+            raise
 
     async def _read(self, headers: Any, protocol: Any, flight: InFlightBytes, pipe: str) -> bytes:
         """Return the body, decompressed.
@@ -219,7 +237,7 @@ def _is_over(declared: str, limit: int) -> bool:
 def _answer_batch(protocol: Any, results: list[EventResult], receipts: str, meter: TenantMeter) -> int:
     statuses = Counter(result.status for result in results)
     accepted = statuses[202]
-    if statuses[429] == len(results):
+    if results and statuses[429] == len(results):
         raise meter.over_rest(len(results))
     body = _encode(BatchResult(accepted, len(results) - accepted, results, receipts))
     headers = [JSON, meter.left()]

@@ -1,4 +1,4 @@
-"""Read the events of a request's body: single, JSON array, NDJSON, CloudEvents (structured, binary, batch). Pure.
+"""Read the events of a request's body: single, JSON array, NDJSON, CloudEvents (structured, binary, batch), Avro. Pure.
 
 Everything that senders choose is limited before it is decoded: the number of events, the bytes of each, the attributes.
 """
@@ -13,13 +13,13 @@ from msgspec import Raw, Struct
 
 from dataplane.ingest.problems import EventRejectedError
 from dataplane.ingest.strictjson import parse, parse_all
-from dataplane.ledger.meta import Headers
+from dataplane.ledger.meta import CE_PREFIX, CONTENT_TYPE, Headers
 from dataplane.ledger.traceparent import carrying, is_traceparent
+from dataplane.schemas.wire import MEDIA_TYPES, Framing, framing_of, is_avro_type
 
 MAX_EVENTS: Final = 10_000
 MAX_ATTRIBUTES: Final = 100  # of a CloudEvent; equals the limit on request headers
 MAX_ATTRIBUTE_CHARS: Final = 1_024
-CE_PREFIX: Final = "ce_"  # CloudEvents Kafka protocol binding 1.0, binary mode
 GROUP_BYTES: Final = 64 * 1024  # items of a batch that are decoded together, in about a millisecond
 _ATTRIBUTE: Final = re.compile(r"[a-z0-9._-]{1,64}")
 _LINE: Final = re.compile(rb"[^ \t\r\n].*")
@@ -45,6 +45,9 @@ class ReceivedEvent(Struct, gc=False):
 
     hops: the number of earlier deliveries by Penstock
     time: the event's own time by its envelope (CloudEvents, or Kafka's record), if it has one
+    schema: version of a subject that the event fits, as `<subject>@<number>`; "" if it has not been checked
+    misfit: why a record of a Kafka source does not fit its event types; "" for all others
+    type_header: text of the header that names the event's type; "" if there is none or a CloudEvents attribute does
     """
 
     body: bytes
@@ -53,10 +56,13 @@ class ReceivedEvent(Struct, gc=False):
     time: Any = None
     origin: RecordOrigin | None = None
     hops: int = 0
+    schema: str = ""
+    misfit: str = ""
+    type_header: str = ""
 
 
 Item = ReceivedEvent | EventRejectedError
-_JSON: Final[Headers] = [("content-type", b"application/json")]
+_JSON: Final[Headers] = [(CONTENT_TYPE, b"application/json")]
 
 
 class RequestEvents(Struct):
@@ -67,20 +73,49 @@ class RequestEvents(Struct):
     is_batch: bool
 
 
-def read_events(media_type: str, body: bytes, ce: Mapping[str, str], max_event_bytes: int) -> RequestEvents:
+ReadContainer = Callable[[bytes], RequestEvents]
+
+
+def read_events(
+    media_type: str,
+    body: bytes,
+    ce: Mapping[str, str],
+    max_event_bytes: int,
+    read_container: ReadContainer | None = None,
+) -> RequestEvents:
     """Return the events of a request, each a ReceivedEvent or the EventRejectedError that it met.
 
-    `ce` holds the ce-* headers without the prefix; `max_event_bytes` limits each event before it is decoded. Raises
-    EventRejectedError if the request as a whole cannot be read.
+    ce:              the ce-* headers without the prefix
+    max_event_bytes: limit of each event before it is decoded
+    read_container:  reads Avro's object container files; None for a source without event types, which takes no Avro
+
+    A single event in Avro is returned as it was sent. Raises EventRejectedError if the request as a whole cannot be
+    read.
     """
     if "specversion" in ce:
         return _single(_binary(media_type, body, ce, max_event_bytes))
-    reader = _READERS.get(media_type.partition(";")[0].strip().lower())
+    kind = _kind(media_type)
+    if is_avro_type(kind):
+        return _avro(kind, body, max_event_bytes, read_container)
+    reader = _READERS.get(kind)
     if reader is None:
-        raise EventRejectedError(
-            415, "media-type", f"needs one of {', '.join(_READERS)}, got {media_type[:80] or 'none'}"
-        )
+        needed = ", ".join(_READERS if read_container is None else (*_READERS, *MEDIA_TYPES))
+        raise EventRejectedError(415, "media-type", f"needs one of {needed}, got {media_type[:80] or 'none'}")
     return reader(body, max_event_bytes)
+
+
+def _kind(media_type: str) -> str:
+    return media_type.partition(";")[0].strip().lower()
+
+
+def _avro(kind: str, body: bytes, max_event_bytes: int, read_container: ReadContainer | None) -> RequestEvents:
+    if read_container is None:
+        detail = f"the source has no event types, so {kind} cannot be read: add the event types, or send JSON"
+        raise EventRejectedError(415, "media-type", detail)
+    if framing_of(body) is Framing.CONTAINER:
+        return read_container(body)
+    reject_large(body, max_event_bytes)
+    return _single(ReceivedEvent(body, None, [(CONTENT_TYPE, kind.encode())]))
 
 
 def carry_trace(items: Iterable[Item], traceparent: str) -> Iterable[Item]:
@@ -95,15 +130,15 @@ def _carrying(items: Iterable[Item], traceparent: str) -> Iterator[Item]:
         yield item
 
 
-def carry_hops(items: Iterable[Item], hops: int) -> Iterable[Item]:
-    """Add the number of earlier deliveries by Penstock to the events of a request."""
-    return _with_hops(items, hops) if hops else items
+def carry_headers(items: Iterable[Item], hops: int, type_header: str) -> Iterable[Item]:
+    """Add what headers of the request say to its events: the number of earlier deliveries by Penstock, and the type."""
+    return _with_headers(items, hops, type_header) if hops or type_header else items
 
 
-def _with_hops(items: Iterable[Item], hops: int) -> Iterator[Item]:
+def _with_headers(items: Iterable[Item], hops: int, type_header: str) -> Iterator[Item]:
     for item in items:
         if isinstance(item, ReceivedEvent):
-            item.hops = hops
+            item.hops, item.type_header = hops, type_header
         yield item
 
 
@@ -237,7 +272,7 @@ def _data(body: bytes, envelope: Mapping[str, Any]) -> bytes:
 
 def _binary(media_type: str, body: bytes, ce: Mapping[str, str], max_event_bytes: int) -> ReceivedEvent:
     reject_large(body, max_event_bytes)
-    is_json = media_type.partition(";")[0].strip().lower() in ("", "application/json") or media_type.endswith("+json")
+    is_json = _kind(media_type) in ("", "application/json") or media_type.endswith("+json")
     value = parse(body) if is_json else None
     return ReceivedEvent(body, value, _ce_headers(ce, media_type or "application/json"), ce.get("time"))
 
@@ -254,7 +289,7 @@ def _ce_headers(attributes: Mapping[str, Any], content_type: Any) -> Headers:
             raise EventRejectedError(
                 400, "cloudevent-invalid", "attribute names need 1-64 of a-z, 0-9, '.', '_' and '-'"
             )
-    headers: Headers = [("content-type", _plain(content_type, "datacontenttype"))]
+    headers: Headers = [(CONTENT_TYPE, _plain(content_type, "datacontenttype"))]
     headers += [(CE_PREFIX + name, _plain(value, name)) for name, value in attributes.items() if value is not None]
     return headers
 

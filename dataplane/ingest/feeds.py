@@ -15,7 +15,6 @@ import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from dataplane.ingest.events import (
-    CE_PREFIX,
     MAX_ATTRIBUTES,
     ReceivedEvent,
     RecordOrigin,
@@ -24,7 +23,7 @@ from dataplane.ingest.events import (
 )
 from dataplane.ingest.problems import EventRejectedError
 from dataplane.ingest.strictjson import parse
-from dataplane.ledger.meta import Headers
+from dataplane.ledger.meta import CE_PREFIX, CONTENT_TYPE, Headers
 from dataplane.ledger.traceparent import TRACEPARENT, is_traceparent
 from dataplane.spec import KafkaSource
 from dataplane.spec.clusters import Clusters, why_not_readable
@@ -39,7 +38,6 @@ AGAIN_S: Final = 1.0
 OVER_QUOTA_S: Final = 0.1
 REQUEST_S: Final = 10.0
 _IDS: Final = UUID("6f2e6a0c-5f0e-5a55-9c55-8f6b0d8f5a21")  # namespace of the ids made from topic, partition and offset
-CONTENT_TYPE: Final = "content-type"
 
 # (pipe, source, events, count) -> status of each event: 202 if it is stored. Raises EventRejectedError if none can be.
 TakeFeedEvents = Callable[[str, str, Iterable[ReceivedEvent], int], Awaitable[Sequence[int]]]
@@ -55,6 +53,9 @@ class FeedKey(NamedTuple):
     topic: str
     cluster: str
     start: str
+
+
+TypeHeader = Callable[[FeedKey], str]  # the record header that names the event types of a source; "" if none does
 
 
 class FeedStoppedError(Exception):
@@ -91,20 +92,29 @@ class FeedRecord(NamedTuple):
     dropped_headers: int
 
 
-def record_of(message: Message, want: FeedKey) -> FeedRecord:
-    """Read a record: its own time and key, and the headers that may be passed on. Call once for each message."""
+def record_of(message: Message, want: FeedKey, type_header: str = "") -> FeedRecord:
+    """Read a record: its own time and key, and the headers that may be passed on. Call once for each message.
+
+    type_header: name of the header with the event's type, in lower case; "" if there is none
+    """
     location = f"{want.cluster}/{message.topic()}/{message.partition()}/{message.offset()}"
     key = (message.key() or b"").decode("utf-8", "replace") or None
     origin = RecordOrigin(str(uuid5(_IDS, f"{want.pipe}/{want.source}/{location}")), key)
-    headers, dropped = _headers_of(message)
-    return FeedRecord(ReceivedEvent(message.value() or b"null", None, headers, message.timestamp()[1], origin), dropped)
+    given, unreadable = _headers_of(message)
+    headers, dropped = usable_headers(given)
+    event = ReceivedEvent(message.value() or b"null", None, headers, message.timestamp()[1], origin)
+    if type_header:
+        named = [value for name, value in given if value and name.lower() == type_header]
+        event.type_header = named[-1].decode("utf-8", "replace") if named else ""
+    return FeedRecord(event, dropped + unreadable)
 
 
-def _headers_of(message: Message) -> tuple[Headers, int]:
+def _headers_of(message: Message) -> tuple[list[tuple[str, bytes | None]], int]:
+    """Return the headers, and how many could not be read: all of them if the name of one is not UTF-8."""
     try:
-        return usable_headers(_read_headers(message) or [])
+        return _read_headers(message) or [], 0
     except SystemError:
-        return usable_headers([])[0], 1
+        return [], 1
 
 
 def usable_headers(given: Iterable[tuple[str, bytes | None]]) -> tuple[Headers, int]:
@@ -158,12 +168,14 @@ class SourceFeed:
         *,
         dropped: Callable[[int], None],
         max_event_bytes: int,
+        type_header: TypeHeader,
     ) -> None:
         """Start reading; `dropped` is called with the number of headers that could not be passed on."""
         self.want = want
         self._settings = settings
         self._take, self._room = take, room
         self._note_dropped = dropped
+        self._type_header = type_header
         self._has_dropped = False
         self._max_event_bytes = max_event_bytes
         self._ending = False
@@ -197,13 +209,14 @@ class SourceFeed:
         messages = [
             _checked(one) for one in await asyncio.to_thread(consumer.consume, min(BATCH, allowed or 1), WAIT_S)
         ]
-        if messages and await self._all_taken([self._read(one) for one in messages]):
+        type_header = self._type_header(self.want)
+        if messages and await self._all_taken([self._read(one, type_header) for one in messages]):
             ends = {(one.topic(), one.partition()): one.offset() + 1 for one in messages}
             offsets = [TopicPartition(*partition, offset) for partition, offset in ends.items()]
             await asyncio.to_thread(consumer.commit, offsets=offsets, asynchronous=False)
 
-    def _read(self, message: Message) -> ReceivedEvent:
-        event, dropped = record_of(message, self.want)
+    def _read(self, message: Message, type_header: str) -> ReceivedEvent:
+        event, dropped = record_of(message, self.want, type_header)
         if dropped:
             self._note_dropped(dropped)
             if not self._has_dropped:
@@ -269,10 +282,18 @@ class SourceFeeds:
     """Runs the feeds that the control table calls for. Used from one event loop."""
 
     def __init__(
-        self, clusters: Clusters, table: ControlTable, take: TakeFeedEvents, room: Room, max_event_bytes: int
+        self,
+        clusters: Clusters,
+        table: ControlTable,
+        take: TakeFeedEvents,
+        room: Room,
+        *,
+        max_event_bytes: int,
+        type_header: TypeHeader,
     ) -> None:
         self._clusters, self._table, self._take, self._room = clusters, table, take, room
         self._max_event_bytes = max_event_bytes
+        self._type_header = type_header
         self.dropped_headers = 0
         self._feeds: dict[FeedKey, SourceFeed] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -296,6 +317,7 @@ class SourceFeeds:
                 self._room,
                 dropped=self._note_dropped,
                 max_event_bytes=self._max_event_bytes,
+                type_header=self._type_header,
             )
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
 """The ACK journal: a file, outliving the process, of the ACKs of this replica that the ledger does not have yet.
 
 A line is written after the delivery report and before the response, so a killed replica's ACKs are still reported when
-it restarts. There are two files: one grows while the content of the other is on its way to the audit topic.
+it restarts. There are two files: one grows while the content of the other is being sent to the audit topic.
 """
 
 import os

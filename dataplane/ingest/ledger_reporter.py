@@ -12,8 +12,10 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from msgspec import Struct, field
 
 from dataplane.ingest.journal import AckJournal, JournalledAck
+from dataplane.ingest.rejections import RejectionBook
 from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord
 from dataplane.ledger.facts import ACKED, INGEST, LOG, REUSED, Fact, FactBook, FactKey, log_key
+from dataplane.ledger.rejections import RejectionReport
 from dataplane.ledger.report_parts import encode_parts
 from dataplane.ledger.usage import UsageReport
 from dataplane.names import AUDIT_TOPIC
@@ -26,7 +28,7 @@ LATE_S: Final = 10.0  # without a stored report for this long, reporting counts 
 MOST_UNREPORTED: Final = 1_000_000  # ACKed events; above it no event is accepted: memory and journal would grow
 _ACKED: Final = FactKey(INGEST, Fact.SENT, ACKED)
 _REUSED: Final = FactKey(LOG, Fact.SENT, REUSED)
-_ALL_CELLS: Final = ""  # usage is reported for the process, which serves all cells
+_ALL_CELLS: Final = ""  # usage and rejections are reported for the process, which serves all cells
 
 
 class ReportBooks(Struct):
@@ -51,12 +53,15 @@ class LedgerReporter:
         journal: AckJournal,
         replica: str,
         usage: UsageBook,
+        rejections: RejectionBook,
+        *,
         report_bytes: int = REPORT_BYTES,
     ) -> None:
         self._producer = producer
         self._journal = journal
         self._replica = replica
         self._usage = usage
+        self._rejections = rejections
         self._report_bytes = report_bytes
         self._run = os.urandom(8).hex()
         self._sequences: Counter[str] = Counter()  # of the last record, by cell
@@ -114,7 +119,7 @@ class LedgerReporter:
 
     @property
     def trouble(self) -> str:
-        """Why reports are late; "" if they are not."""
+        """Reason for which reports are late; "" if they are not."""
         return f"reports to the ledger are not stored: {self._error or 'no answer'}" if self.late_s else ""
 
     def report_if_due(self, every_s: float) -> None:
@@ -130,7 +135,8 @@ class LedgerReporter:
             self._events = 0
             with suppress(OSError):  # the next run reports the journal's entries once more
                 self._journal.reported()
-        is_owing = self._usage.is_due or any(len(books.facts) for books in self._books.values())
+        is_owing = any(len(books.facts) for books in self._books.values())
+        is_owing = is_owing or self._usage.is_due or self._rejections.is_due
         if is_owing and time.monotonic() >= self._due:
             self._due = time.monotonic() + every_s
             self._begin()
@@ -142,6 +148,7 @@ class LedgerReporter:
         """
         deadline = time.monotonic() + seconds
         self._usage.hasten()
+        self._rejections.hasten()
         while time.monotonic() < deadline:
             self.report_if_due(0)
             if not self._unstored and not self._begun:
@@ -155,17 +162,20 @@ class LedgerReporter:
         except OSError as exc:
             self._error = f"cannot rotate the ACK journal: {exc.strerror}"
             return
-        if not self._is_owing:  # only usage to report
+        if not self._is_owing:  # only usage and rejections to report
             self._stored_s = time.monotonic()
         unstored = {cell: self._records(cell, book) for cell, book in self._books.items()}
-        if (usage := self._usage.take_if_due()) is not None:
-            unstored[_ALL_CELLS] = self._records(_ALL_CELLS, ReportBooks(), usage)
+        usage, rejections = self._usage.take_if_due(), self._rejections.take_if_due()
+        if usage is not None or rejections:
+            unstored[_ALL_CELLS] = self._records(_ALL_CELLS, ReportBooks(), usage, rejections)
         self._begun, self._unstored = True, unstored
         self._events = sum(book.events for book in self._books.values())
         self._books = defaultdict(ReportBooks)
         self._send()
 
-    def _records(self, cell: str, book: ReportBooks, usage: UsageReport | None = None) -> deque[bytes]:
+    def _records(
+        self, cell: str, book: ReportBooks, usage: UsageReport | None = None, rejections: Sequence[RejectionReport] = ()
+    ) -> deque[bytes]:
         audit = AuditRecord(
             version=AUDIT_VERSION,
             cell=cell,
@@ -179,6 +189,7 @@ class LedgerReporter:
             usage=usage,
             run=self._run,
             sequence=self._sequences[cell] + 1,
+            rejections=list(rejections),
         )
         records = encode_parts(audit, self._report_bytes)
         self._sequences[cell] += len(records)

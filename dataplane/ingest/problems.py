@@ -4,20 +4,26 @@ from typing import Final
 
 import msgspec
 
+RETRY_AFTER_S: Final = 2  # of a refusal that ends without a change by the sender
+
 
 class EventRejectedError(Exception):
     """A request or one of its events is refused. `code` is stable; `detail` says what was needed and what came.
 
-    pointer: JSON pointer into the event; "" for all of it
+    pointer:    JSON pointer into the event; "" for all of it
+    event_type: name of the event's type; "" if it is unknown or the source has one type
     """
 
-    def __init__(self, status: int, code: str, detail: str, *, retry_after_s: int = 0, pointer: str = "") -> None:
+    def __init__(
+        self, status: int, code: str, detail: str, *, retry_after_s: int = 0, pointer: str = "", event_type: str = ""
+    ) -> None:
         super().__init__(detail)
         self.status = status
         self.code = code
         self.detail = detail
         self.retry_after_s = retry_after_s
         self.pointer = pointer
+        self.event_type = event_type
         self.policies: list[str] = []  # names of the exceeded quotas
         self.headers: list[tuple[str, str]] = []  # of the response
 
@@ -40,6 +46,10 @@ TITLES: Final = {
     "encoding-invalid": "Content encoding not supported or invalid",
     "body-slow": "Body was sent too slowly",
     "schema": "Event does not fit the schema of its source",
+    "schema-unknown": "Schema is not one of the source's subjects",
+    "event-type-missing": "Event has no type",
+    "event-type-unknown": "Unknown event type",
+    "avro-invalid": "Body is not framed Avro",
     "quota-exceeded": "Quota exceeded",
     "loop-detected": "Too many deliveries by Penstock (loop)",
     "unavailable": "Events cannot be stored now",

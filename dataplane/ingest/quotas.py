@@ -16,7 +16,7 @@ from dataplane.tables.records import QuotaRecord, Record
 
 BURST_S: Final = 2.0  # a bucket holds the quota of this many seconds: at the default, the largest batch
 FORGET_S: Final = 300.0
-LEAST_TOLD: Final = 0.02  # of an equal part: replicas that admitted less of a tenant's quota do not report it
+LEAST_REPORTED: Final = 0.02  # of an equal part: replicas that admitted less of a tenant's quota do not report it
 EVENTS, BYTES, IN_FLIGHT = "events", "bytes", "in-flight"
 HTTPHeaders = list[tuple[str, str]]
 
@@ -167,7 +167,7 @@ class TenantMeter:
         """Return events and bytes a second since the last call, for the other replicas; None if negligible."""
         (events, size_bytes), self.taken = self.taken, [0, 0]
         rates = events / span_s, size_bytes / span_s
-        least = LEAST_TOLD / replicas
+        least = LEAST_REPORTED / replicas
         if rates[0] < least * self._quota.events_per_s and rates[1] < least * self._quota.bytes_per_s:
             return None
         return rates

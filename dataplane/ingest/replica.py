@@ -16,19 +16,23 @@ from msgspec import Struct
 
 from dataplane.ingest.acks import AckTracker, PartitionOffset, RequestRecords
 from dataplane.ingest.event_results import EventResult
+from dataplane.ingest.event_types import admit, admit_or_note
 from dataplane.ingest.events import Item, ReceivedEvent, reject_large
-from dataplane.ingest.feeds import SourceFeeds
+from dataplane.ingest.feeds import FeedKey, SourceFeeds
 from dataplane.ingest.journal import AckJournal, JournalledAck
 from dataplane.ingest.ledger_reporter import LedgerReporter
 from dataplane.ingest.peers import PeerReader
-from dataplane.ingest.problems import EventRejectedError
+from dataplane.ingest.problems import RETRY_AFTER_S, EventRejectedError
 from dataplane.ingest.quotas import TenantMeters
+from dataplane.ingest.rejection_log import RejectionLog
+from dataplane.ingest.rejections import RejectedEvent, RejectionBook
 from dataplane.ingest.route import SourceRoute, Stamper
 from dataplane.ingest.schemas import check_of, reject_mismatch
 from dataplane.ingest.stamp import PartitionSpreader, key_bytes, partition_of
 from dataplane.ingest.time_slice import TimeSlice
 from dataplane.ingest.traces import IngestTracing
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
+from dataplane.ledger.rejections import SENDER_CHARS
 from dataplane.ledger.units import partition_base
 from dataplane.plan import SourceFields, source_fields
 from dataplane.record_limits import ENVELOPE_BYTES, wire_bytes
@@ -41,6 +45,7 @@ from dataplane.runtime.telemetry.tracing import Tracing
 from dataplane.runtime.telemetry.usage import UsageBook
 from dataplane.spec.keys import key_digest, key_is_well_formed
 from dataplane.tables.control import ControlReader, snapshot_path
+from dataplane.tables.event_types import EventTypeGates
 from dataplane.tables.optional_files import OptionalFiles
 from dataplane.tables.records import PipeRecord
 
@@ -48,7 +53,6 @@ log = logging.getLogger(__name__)
 
 PRODUCE_TIMEOUT_MS: Final = 5_000  # below any reasonable HTTP timeout
 CONTROL_EVERY_S: Final = 0.1
-RETRY_AFTER_S: Final = 2
 FEW_HEADERS: Final = 8  # this many headers of the largest size allowed do not fill the envelope
 REQUEST_EFFORT: Final = (
     10  # in units of one event of a batch: a request of one event takes 35 us, an event in a batch of 100 takes 3 us
@@ -58,11 +62,12 @@ _OUTCOMES: Final = {429: "over-quota", 503: "unavailable"}
 
 
 class IngestRequest(Struct):
-    """Events of one request on their way to Kafka: their route, time of arrival and stamps.
+    """Events of one request in flight to Kafka: their route, time of arrival and stamps.
 
     began_us:   the same moment as `now_us`, by the monotonic clock
     partition:  partition of the events without a key
     size_bytes: bytes of the bodies
+    misfits:    records of a Kafka source that do not fit its event types, by their index in `metas`
     """
 
     route: SourceRoute
@@ -71,6 +76,7 @@ class IngestRequest(Struct):
     partition: int
     metas: list[MessageMeta]
     size_bytes: int = 0
+    misfits: dict[int, RejectedEvent] = {}
 
 
 class StoredUnits(Struct):
@@ -101,15 +107,25 @@ class IngestReplica:
         self._journal = AckJournal(settings.var / "data" / "acks", name)
         self._usage = UsageBook()
         self._quiet = False  # no request since the last background pass
-        self._reporter = LedgerReporter(self._producer, self._journal, name, self._usage)
+        rejections = RejectionBook()
+        self._reporter = LedgerReporter(self._producer, self._journal, name, self._usage, rejections)
+        self._rejections = RejectionLog(self.table, rejections)
         self._pulse = HeartbeatSender(
             self._producer, cell="", writer=name, kind="ingest", epoch=0, incarnation=str(os.getpid())
         )
+        self._gates = EventTypeGates(self.table)
         self._routes: dict[str, SourceRoute] = {}
         self._routes_at = -1
         self._stamper = Stamper(settings.grace_s * 1_000_000)
         self._spread = PartitionSpreader(crc32(name.encode()))
-        self._feeds = SourceFeeds(settings.clusters, self.table, self._take_fed, self._room, settings.max_event_bytes)
+        self._feeds = SourceFeeds(
+            settings.clusters,
+            self.table,
+            self._take_fed,
+            self._room,
+            max_event_bytes=settings.max_event_bytes,
+            type_header=self._type_header,
+        )
         self.meters = TenantMeters(self.table, settings.quotas, settings.in_flight_bytes)
         self._peers = PeerReader(settings.kafka, name, self.meters)
         self._waiting = 0  # requests in progress
@@ -192,6 +208,7 @@ class IngestReplica:
             raise _unknown_key()
         route = self._lead(key.pipe, key.source)
         route.check = check_of(self.table.schema(key.pipe, key.source))
+        route.sender = digest[:SENDER_CHARS]
         return route
 
     def _lead(self, pipe_id: str, source: str) -> SourceRoute:
@@ -205,7 +222,8 @@ class IngestReplica:
         fields = self._fields(source, pipe)
         weights = [(revision, share) for revision, share in pipe.weights if revision in fields]
         spread = frozenset(revision for revision, of_revision in fields.items() if of_revision.spread)
-        return SourceRoute(pipe, source, cell.topics["ingest"], fields, weights, spread=spread)
+        gate = self._gates.find(pipe.tenant, pipe_id, source)
+        return SourceRoute(pipe, source, cell.topics["ingest"], fields, weights, spread=spread, gate=gate)
 
     async def _take_fed(self, pipe: str, source: str, events: Iterable[ReceivedEvent], count: int) -> list[int]:
         """Take events that were read from a Kafka source; return the status of each. Raises EventRejectedError."""
@@ -222,6 +240,11 @@ class IngestReplica:
         stored = sum(size for size, status in zip(sizes, statuses, strict=True) if status == 202)
         self.meters.of(route.pipe.tenant).charge(stored)
         return statuses
+
+    def _type_header(self, want: FeedKey) -> str:
+        """Return the record header that names the event types of a Kafka source; "" if none does."""
+        gate = self._gates.find(want.tenant, want.pipe, want.source)
+        return "" if gate is None else gate.record_header
 
     def _room(self, tenant: str) -> int:
         """Return how many events of a tenant may be read from Kafka sources now."""
@@ -246,6 +269,10 @@ class IngestReplica:
         self._usage.poll(idle=False)
         self._usage.refuse(pipe, 1, REFUSED_EFFORT)
         self._events["over-quota"] += 1
+
+    def note_rejected(self, route: SourceRoute, refusal: EventRejectedError, now_us: int, body: bytes | None) -> None:
+        """Count a request that is refused as a whole; `body` is None if it was not read."""
+        self._rejections.note(route, refusal, now_us, body)
 
     def within_quota(self, pipe: PipeRecord, items: Iterable[Item], count: int) -> Iterable[Item]:
         """Return the items, with those beyond the tenant's quota as refusals: the last ones, so that order is kept."""
@@ -293,6 +320,9 @@ class IngestReplica:
         unstored = batch.places.count(None)
         self._events["unavailable"] += unstored
         self._events["acked"] += len(produced) - unstored
+        for number, misfit in request.misfits.items():
+            if batch.places[number] is not None:  # else the feed offers it again
+                self._rejections.add(misfit)
         if not refused:
             return produced
         for why in refused.values():
@@ -305,19 +335,48 @@ class IngestReplica:
     ) -> tuple[int, dict[int, EventRejectedError]]:
         """Produce every item that can be; return the number of items, and the refusals by their index."""
         refused: dict[int, EventRejectedError] = {}
-        time_slice, check, count = TimeSlice(), request.route.check, 0
+        time_slice, count = TimeSlice(), 0
+        is_checked = request.route.check is not None or request.route.gate is not None
         for item in items:
             try:
-                if check is not None and isinstance(item, ReceivedEvent):
-                    reject_mismatch(check, item)
+                misfit = self._check(request, item) if is_checked and isinstance(item, ReceivedEvent) else None
                 self._produce(request, item, batch)
+                if misfit is not None:
+                    request.misfits[len(request.metas) - 1] = misfit
             except EventRejectedError as refusal:
                 refused[count] = refusal
+                self._note_refused(request, refusal, item)
             count += 1
             if time_slice.is_over:
                 await time_slice.yield_to_loop()
         self._usage.add(request.route.pipe.pipe, len(request.metas), request.size_bytes, REQUEST_EFFORT + count)
         return count, refused
+
+    def _note_refused(self, request: IngestRequest, refusal: EventRejectedError, item: Item) -> None:
+        if isinstance(item, EventRejectedError):
+            self._rejections.note(request.route, refusal, request.now_us, None)
+        elif item.origin is None:  # else a feed, which offers it again
+            self._rejections.note(request.route, refusal, request.now_us, item.body, item.value)
+
+    def _check(self, request: IngestRequest, event: ReceivedEvent) -> RejectedEvent | None:
+        """Check an event with the event types and the schema of its source. Raises EventRejectedError.
+
+        Returns the description of a record of a Kafka source that does not fit.
+        """
+        gate, check = request.route.gate, request.route.check
+        misfit = None
+        if gate is not None:
+            reject_large(event.body, self.settings.max_event_bytes)
+            if event.origin is None:
+                admit(gate, event, request.now_us)
+            else:
+                most, is_loading = self.settings.max_event_bytes, not self._reader.at_end
+                misfit = admit_or_note(gate, event, request.now_us, max_event_bytes=most, is_loading=is_loading)
+        if check is not None:
+            reject_mismatch(check, event)
+        if misfit is None:
+            return None
+        return self._rejections.describe(request.route, misfit, request.now_us, event.body, event.value)
 
     def _produce(self, request: IngestRequest, event: Item, batch: RequestRecords) -> None:
         if isinstance(event, EventRejectedError):
@@ -327,7 +386,7 @@ class IngestReplica:
         topic = request.route.topic
         meta, key = self._stamper.stamp(request.route, event, request.now_us)
         meta.producer = self._producer.instance
-        meta.hops = event.hops
+        meta.hops, meta.schema = event.hops, event.schema
         if event.origin is not None:
             meta.id, key = event.origin.id, key or key_bytes(meta.pipe, event.origin.key)
         if key is None or meta.revision in request.route.spread:
@@ -337,6 +396,9 @@ class IngestReplica:
         headers = [(META_HEADER, encode_meta(meta)), *event.headers]
         if len(headers) > FEW_HEADERS or event.origin is not None:
             _check_envelope(key, headers)
+        if event.misfit:  # after the check, because it must not stop a feed; HOP_BYTES leave room for it
+            meta.misfit, meta.event_type = event.misfit, event.type_header
+            headers[0] = (META_HEADER, encode_meta(meta))
         if partition in batch.refusing:
             raise _unavailable()
         try:

@@ -8,10 +8,12 @@ from msgspec import Struct
 from dataplane.ingest.events import ReceivedEvent
 from dataplane.ingest.stamp import choose_revision, event_time_us, id_head, id_tail, key_bytes
 from dataplane.ledger.meta import MessageMeta
+from dataplane.ledger.rejections import KAFKA
 from dataplane.ledger.units import MINUTE_US, bucket_of
 from dataplane.names import WIRE_VERSION
 from dataplane.plan import SourceFields
 from dataplane.spec.schema import Check
+from dataplane.tables.event_types import EventTypeGate
 from dataplane.tables.records import PipeRecord, TopicRecord
 
 CHANCE_DIGITS: Final = 19
@@ -24,6 +26,8 @@ class SourceRoute(Struct):
     weights: the pipe's revisions that name the source; of two, the last is the stable one
     spread:  those of the revisions that distribute the events of a key over all partitions
     check:   the check that events posted to the source must pass; None if there is none
+    gate:    the event types of the source; None if it takes all events
+    sender:  who sends the events, as in a RejectionReport
     """
 
     pipe: PipeRecord
@@ -33,6 +37,8 @@ class SourceRoute(Struct):
     weights: list[tuple[int, int]]
     check: Check | None = None
     spread: frozenset[int] = frozenset()
+    gate: EventTypeGate | None = None
+    sender: str = KAFKA
 
 
 class Stamper:

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from dataplane.ledger.meta import Headers
 from dataplane.runtime.producers.replaceable import ReplaceableProducer
 
-ON_THEIR_WAY: Final = 5  # per partition; librdkafka keeps sending while there are fewer
+MAX_IN_FLIGHT: Final = 5  # per partition; librdkafka keeps sending while there are fewer
 HELD_BYTES: Final = 128 * 1024 * 1024  # per topic; as much as librdkafka's own queue holds
 RECORD_BYTES: Final = 1_000  # approximate overhead of a record besides its value
 
@@ -49,7 +49,7 @@ class TopicThrottle:
         "_held",
         "_held_bytes",
         "_highs",
-        "_on_their_way",
+        "_in_flight",
         "_passing",
         "_produce",
         "_replaceable",
@@ -60,7 +60,7 @@ class TopicThrottle:
         self._produce = producer.produce
         self._replaceable = producer if isinstance(producer, ReplaceableProducer) else None
         self._topic = topic
-        self._on_their_way: dict[int, int] = defaultdict(int)  # by partition
+        self._in_flight: dict[int, int] = defaultdict(int)  # by partition
         # The batch that may exceed the limit, so that it is sent in one request.
         self._passing: dict[int, RecordReports] = {}
         self._held: dict[int, list[QueuedRecord]] = {}
@@ -72,7 +72,7 @@ class TopicThrottle:
         """Produce the record, or queue it. Raises BufferError, KafkaException. A hot path."""
         if partition not in self._held and self._passes(partition, batch):
             self._produce(self._topic, value, key, partition, batch.report, headers=headers)
-            self._on_their_way[partition] += 1
+            self._in_flight[partition] += 1
             return
         if self._held_bytes >= HELD_BYTES:
             raise BufferError
@@ -81,7 +81,7 @@ class TopicThrottle:
 
     def reported(self, partition: int, *, failed: bool) -> None:
         """Count one record less in flight."""
-        self._on_their_way[partition] -= 1
+        self._in_flight[partition] -= 1
         if failed:
             self._failed.add(partition)
 
@@ -110,7 +110,7 @@ class TopicThrottle:
 
         After a failure the rest of the partition's queue is refused.
         """
-        for partition in [one for one in self._held if self._on_their_way[one] < ON_THEIR_WAY or one in self._failed]:
+        for partition in [one for one in self._held if self._in_flight[one] < MAX_IN_FLIGHT or one in self._failed]:
             held = self._held.pop(partition)
             for record in held:
                 self._held_bytes -= RECORD_BYTES + len(record.value)
@@ -120,7 +120,7 @@ class TopicThrottle:
         self._failed.clear()
 
     def _passes(self, partition: int, batch: RecordReports) -> bool:
-        if self._on_their_way[partition] < ON_THEIR_WAY:
+        if self._in_flight[partition] < MAX_IN_FLIGHT:
             self._passing[partition] = batch
             return True
         return self._passing[partition] is batch
@@ -130,5 +130,5 @@ class TopicThrottle:
             self._produce(self._topic, record.value, record.key, partition, record.batch.report, headers=record.headers)
         except (BufferError, KafkaException):
             return False
-        self._on_their_way[partition] += 1
+        self._in_flight[partition] += 1
         return True

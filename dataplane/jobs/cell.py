@@ -22,7 +22,7 @@ from dataplane.jobs.queries import Query, QuerySupervisor
 from dataplane.jobs.windows import WindowsQuery
 from dataplane.names import LANE_KINDS
 from dataplane.runtime.kafka import lane_producer
-from dataplane.runtime.lanes.lane import LaneIdentity
+from dataplane.runtime.lanes.context import LaneIdentity
 from dataplane.runtime.producers.replaceable import ReplaceableProducer
 from dataplane.runtime.settings import settings_from
 from dataplane.runtime.telemetry.heartbeat import HeartbeatSender

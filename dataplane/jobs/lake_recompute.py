@@ -9,29 +9,23 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
-from dataplane.jobs.lake_batch import hour_of
 from dataplane.jobs.lake_table import LakeTable, table_rows
 from dataplane.jobs.lake_writer import table_path
-from dataplane.ledger.meta import decode_meta
-from dataplane.ledger.units import position_of
+from dataplane.jobs.recompute_task import RecomputeRequest, RecomputeTask
 from dataplane.plan import compile_plan
-from dataplane.plan.through import through
-from dataplane.process.lookups import TenantRows
 from dataplane.process.plans import PlanCache
 from dataplane.runtime.lake_conf import LAKE_CONF
 from dataplane.runtime.settings import DataPlaneSettings, settings_from
-from dataplane.spec import LakeDestination, PipeSpec
+from dataplane.spec import LakeDestination
 from dataplane.tables.control import ControlReader, ControlTable, snapshot_path
-from dataplane.tables.lookup_store import LookupStore, lookup_folder
+from dataplane.tables.lookup_store import lookup_folder
 from dataplane.tables.records import PlanRecord, TopicRecord
 
 log = logging.getLogger("lake-recompute")
@@ -46,50 +40,6 @@ _RECOMPUTED: Final = (
 
 class CannotRecomputeError(Exception):
     """The request cannot be carried out; the message says what is needed."""
-
-
-class RecomputeRequest(NamedTuple):
-    """Rows to recompute, and the revision to use.
-
-    since_us, until_us: range of ingest times (the end is exclusive), microseconds since 1970
-    """
-
-    pipe: str
-    destination: str
-    revision: int
-    since_us: int
-    until_us: int
-
-
-class RecomputeTask(Struct, frozen=True):
-    """Input of one Spark task, which compiles its own plan and opens the host's look-up tables."""
-
-    request: RecomputeRequest
-    spec: PipeSpec
-    salt: bytes
-    tenant: str
-    generation: int
-    lookups: Path
-
-    def rows(self, records: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
-        """Yield the table rows of these records of the ingest topic."""
-        request, plan = self.request, compile_plan(self.spec, self.salt)
-        store = LookupStore(self.lookups)
-        pinned = store.pin()
-        try:
-            tables = TenantRows(pinned, self.tenant)
-            for record in records:
-                meta = decode_meta(bytes(record.header))
-                if meta.pipe != request.pipe or not request.since_us <= meta.ingest_time_us < request.until_us:
-                    continue
-                meta.position = position_of(self.generation, record.partition, record.offset)
-                for unit, body in through(plan, request.destination, meta, bytes(record.value or b""), tables):
-                    names = (unit.id, unit.position, unit.child, unit.pipe, request.revision, unit.source)
-                    hour = hour_of(unit.ingest_time_us)
-                    yield (*names, unit.event_time_us, unit.ingest_time_us, *hour, body)
-        finally:
-            pinned.close()
-            store.close()
 
 
 def recompute(

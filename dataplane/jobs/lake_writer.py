@@ -55,7 +55,7 @@ class UnknownLakeError(Exception):
 
 
 class FailedMessage(Struct, frozen=True):
-    """Message that could not be written, with its next attempt; None if its retry span is over."""
+    """Message that could not be written, with its next attempt; None if its retry horizon is over."""
 
     meta: MessageMeta
     next_try: RetrySchedule | None
@@ -129,7 +129,7 @@ class LakeWriter:
     # -- failed messages -------------------------------------------------------------------------------------------
 
     def _fail(self, group: LakeGroup, records: DataFrame, retry: RetryPolicy, reason: str) -> None:
-        """Send each message to retry-in, or to dead if its retry span is over; one by one, as bodies may be large."""
+        """Send each message to retry-in, or to dead after its retry horizon; one by one, as bodies may be large."""
         failed = {where: _failed(meta, retry, _now_us()) for where, meta in group.metas.items()}
         offsets = self._spark.createDataFrame(list(failed), "partition int, offset long")
         chosen = records.join(F.broadcast(offsets), ["partition", "offset"])

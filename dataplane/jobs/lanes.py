@@ -11,7 +11,8 @@ from pyspark import TaskContext
 
 from dataplane.jobs.driver_decisions import STABLE_S, back_off_s
 from dataplane.runtime.garbage import collect_rarely
-from dataplane.runtime.lanes.lane import Lane, LaneError, LaneIdentity, LaneWork
+from dataplane.runtime.lanes.context import LaneContext, LaneError, LaneIdentity, LaneWork
+from dataplane.runtime.lanes.lane import Lane
 from dataplane.runtime.settings import DataPlaneSettings, settings_from
 from dataplane.runtime.telemetry.logs import log_as_json
 from dataplane.runtime.telemetry.tracing import tracing_from
@@ -22,7 +23,7 @@ REJOIN_WAIT_S: Final = 1.0
 LONGEST_REJOIN_S: Final = 8.0  # plus the group's session timeout and the start of a process: a lane is back within 30 s
 
 
-def make_work(lane: Lane) -> LaneWork:
+def make_work(lane: LaneContext) -> LaneWork:
     """Return the work of the lane's kind."""
     match lane.identity.kind:
         case "process" | "process-slow":

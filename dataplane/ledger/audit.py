@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from dataplane.ledger.fields import FieldObservation
+from dataplane.ledger.rejections import RejectionReport
 from dataplane.ledger.usage import UsageReport
 
 AUDIT_VERSION: Final = 1
@@ -75,11 +76,12 @@ class AuditRecord(Struct, array_like=True, frozen=True):
 
     A report that is too large for one record is split (dataplane.ledger.report_parts): `inputs` are in the last part.
 
-    usage:    in some records, the writer's usage since its last report; from ingest in separate records, with cell ""
-    fields:   in some records of process, the fields in a sample of the messages
-    run:      id of the writer's start, "" if the writer does not number its records
-    sequence: number of the record among the run's records for this cell, from 1, in the order in which they are stored;
-              a record that is sent again keeps its number, so lags and usage are counted once
+    usage:      in some records, the writer's usage since its last report; from ingest in separate records, with cell ""
+    fields:     in some records of process, the fields in a sample of the messages
+    run:        id of the writer's start, "" if the writer does not number its records
+    sequence:   number of the record among the run's records for this cell, from 1, in the order in which they are
+                stored; a record that is sent again keeps its number, so lags, usage and rejections are counted once
+    rejections: in some records of ingest with cell "", the events that did not pass its checks
     """
 
     version: int
@@ -95,6 +97,7 @@ class AuditRecord(Struct, array_like=True, frozen=True):
     fields: list[FieldObservation] = []
     run: str = ""
     sequence: int = 0
+    rejections: list[RejectionReport] = []
 
 
 class AttemptRecord(Struct, array_like=True, frozen=True):
@@ -102,7 +105,7 @@ class AttemptRecord(Struct, array_like=True, frozen=True):
 
     outcome:     `delivered` | `retry` (again at once) | `parked` (later, from `next_us`) | `dead` | `cancelled`
     answer:      the first 512 bytes of the answer's body as printable text, secrets masked
-    gives_up_us: end of the destination's retry span for this message; 0 if the message has ended
+    gives_up_us: end of the destination's retry horizon for this message; 0 if the message has ended
     """
 
     message_id: str

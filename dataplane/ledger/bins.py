@@ -129,7 +129,7 @@ def derive(books: BucketFacts) -> BucketAccount:
 def healthy_counts(books: BucketFacts) -> tuple[int, int] | None:
     """Return how many units were ACKed and delivered, in a tenth of the time of `derive`, for pages of many pipes.
 
-    None if a unit was split, or failed or waited anywhere: then only `derive` can tell what became of each. Without
+    None if a unit was split, or failed or waited anywhere: then only `derive` can determine the bin of each. Without
     such facts, every unit that is neither delivered nor dropped on purpose is queued or lost.
     """
     delivered: dict[str, BitMap64] = {}
@@ -143,6 +143,30 @@ def healthy_counts(books: BucketFacts) -> tuple[int, int] | None:
             delivered[name] = delivered[name] | positions if name in delivered else positions
     acked = _facts(books, INGEST, Fact.SENT, ACKED)
     return len(acked | _overwritten(books, acked)), sum(map(len, delivered.values()))
+
+
+def all_are_delivered(books: BucketFacts) -> bool:
+    """Return True if every unit reached a destination, and was delivered at each that it was due at.
+
+    Then no unit is lost, waits or failed, and `derive` is not needed. Returns False also for a bucket with filtered
+    units or repeats.
+    """
+    sent, through, reached = BitMap64(), BitMap64(), BitMap64()
+    due: dict[str, BitMap64] = {}
+    delivered: dict[str, BitMap64] = {}
+    for key, positions in books.facts.items():
+        if key.child or key.fact not in (Fact.SENT, Fact.DELIVERED) or key.detail == EXPLODED:
+            return False
+        if key.node.startswith((_TRANSFORM, _TRANSMIT)):
+            name, found = key.node.partition(":")[2], delivered if key.fact == Fact.DELIVERED else due
+            found[name] = found.get(name, BitMap64()) | positions
+            reached |= positions
+        elif key.node == INGEST:
+            sent |= positions
+        elif key.node == PROCESS:
+            through |= positions
+    is_upstream = bool(sent - (through & reached)) or len(_overwritten(books, UnitSet({0: sent}))) > 0
+    return not is_upstream and all(units <= delivered.get(name, BitMap64()) for name, units in due.items())
 
 
 def _overwritten(books: BucketFacts, acked: UnitSet) -> UnitSet:
@@ -190,7 +214,7 @@ def _settled_at(books: BucketFacts, node: str) -> dict[Bin, UnitSet]:
 
 
 def _at_destinations(books: BucketFacts) -> UnitSet:
-    """Return the units of which some destination has a fact: a unit that only passed the route is not on its way."""
+    """Return the units of which some destination has a fact: a unit that only passed the route is not one of them."""
     return union(
         (key.child, positions) for key, positions in books.facts.items() if key.node.startswith((_TRANSFORM, _TRANSMIT))
     )

@@ -12,11 +12,11 @@ from typing import Any, Final
 from msgspec import Struct
 
 from dataplane.ledger.bins import Bin, BucketAccount, BucketFacts, derive
-from dataplane.ledger.facts import DEDUP, INGEST, PROCESS
+from dataplane.ledger.facts import DEDUP, INGEST
+from dataplane.ledger.trace import facts_in_order, last_node
 from dataplane.names import PROCESS_NODES, transform_node, transmit_node
 
 _BEFORE_ROUTE: Final = (INGEST, DEDUP, *PROCESS_NODES[:3])
-_ROUTE: Final = PROCESS_NODES[2]
 NodeCounts = Sequence[Mapping[str, Any]]
 
 
@@ -104,15 +104,5 @@ def lost_units(books: BucketFacts, account: BucketAccount | None = None, *, firs
     units = ((position, child, name) for name, bins in every.items() for position, child in bins[Bin.LOST])
     for position, child, name in islice(units, first, None):
         path = (*before, transform_node(name), transmit_node(name)) if name else before
-        yield LostUnit(position, child, name, _seen(books, position, child, path))
-
-
-def _seen(books: BucketFacts, position: int, child: int, path: Sequence[str]) -> tuple[str, ...]:
-    """Return the nodes up to the last that has a fact of the unit: it passed all nodes before that one."""
-    reported = {
-        _ROUTE if key.node == PROCESS else key.node
-        for key, positions in books.facts.items()
-        if key.child == child and position in positions
-    }
-    last = max((index for index, node in enumerate(path) if node in reported), default=0)
-    return tuple(path[: last + 1])
+        last = last_node(facts_in_order(books, position, child, name))
+        yield LostUnit(position, child, name, path[: path.index(last) + 1])  # it passed all nodes before the last

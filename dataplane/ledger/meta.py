@@ -9,6 +9,8 @@ import msgspec
 from msgspec import Struct
 
 META_HEADER: Final = "penstock-meta"
+CONTENT_TYPE: Final = "content-type"
+CE_PREFIX: Final = "ce_"  # of CloudEvents attributes: Kafka protocol binding 1.0, binary mode
 
 
 class MessageMeta(Struct, array_like=True, gc=False):
@@ -31,10 +33,14 @@ class MessageMeta(Struct, array_like=True, gc=False):
     share:     held before the steps until its pipe admits this percentage of its keys; 0 for all other messages
     stored_ms: when the broker stored it on the ingest topic, noted by process; 0 until then
     hops:      hop count: deliveries by Penstock before this ingest (dataplane.spec.loops)
+    schema:    version of the registry's subject that ingest checked the event with, as `<subject>@<number>`; "" if none
+    misfit:    why the event does not fit the event types of its Kafka source, which cannot refuse it: process
+               dead-letters it; "" for all other events
+    event_type: text of the header that names the type of such an event, for the check when it is run again
     stopwatch: how its time was spent so far (dataplane.ledger.stopwatch); b"" until process writes it
     producer:  random number of the producer that stored it on the ingest topic; 0 if its release assigned none. The
                broker gives an offset a second time only to a record of another producer, so offset and producer
-               together identify a record for ever
+               together identify a record permanently
     """
 
     version: int  # WIRE_VERSION of the writer
@@ -63,6 +69,9 @@ class MessageMeta(Struct, array_like=True, gc=False):
     stopwatch: bytes = b""
     producer: int = 0
     hops: int = 0
+    schema: str = ""
+    misfit: str = ""
+    event_type: str = ""
 
 
 _decoder = msgspec.msgpack.Decoder(MessageMeta)

@@ -9,7 +9,7 @@ is above its value in the second, then no quantile of the first is above that of
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from typing import Final
 
@@ -33,6 +33,21 @@ class SketchWire(msgspec.Struct, array_like=True):
 
 
 _decoder = msgspec.msgpack.Decoder(SketchWire)
+_limits_decoder = msgspec.msgpack.Decoder(tuple[int, int, msgspec.Raw, msgspec.Raw])
+_PACKED_KEY: Final = np.dtype("<i2")
+_PACKED_COUNT: Final = np.dtype("<i8")
+
+
+class PackedSketch(msgspec.Struct, frozen=True):
+    """Sketch as arrays, which can be joined without being decoded: the same key may occur several times.
+
+    keys, counts: little-endian integers of 16 and 64 bits
+    """
+
+    keys: bytes
+    counts: bytes
+    minimum: int
+    maximum: int
 
 
 class LagSketch:
@@ -103,6 +118,11 @@ class LagSketch:
         """Decode a sketch. Raises msgspec.DecodeError."""
         return cls.from_wire(_decoder.decode(encoded))
 
+    @staticmethod
+    def least_us(encoded: bytes) -> int:
+        """Return the smallest value of an encoded sketch; 0 for an empty one."""
+        return _limits_decoder.decode(encoded)[0]
+
     def to_wire(self) -> SketchWire:
         """Return the content, for a record that holds several sketches."""
         keys = sorted(self._counts)
@@ -137,13 +157,18 @@ class SketchGrid:
     A quantile is that of the LagSketch that merges the same sketches.
     """
 
-    def __init__(self, groups: int, sketches: Iterable[tuple[int, bytes | memoryview]]) -> None:
+    def __init__(
+        self,
+        groups: int,
+        sketches: Iterable[tuple[int, bytes | memoryview]],
+        packed: Sequence[tuple[int, PackedSketch]] = (),
+    ) -> None:
         """Merge each sketch, given with its group's number."""
         numbered = [(group, wire) for group, encoded in sketches if (wire := _decoder.decode(encoded)).keys]
         lengths = [len(wire.keys) for _, wire in numbered]
-        of = np.fromiter((group for group, _ in numbered), np.int64, len(numbered))
-        keys = np.fromiter(chain.from_iterable(wire.keys for _, wire in numbered), np.int64, sum(lengths))
-        counts = np.fromiter(chain.from_iterable(wire.counts for _, wire in numbered), np.int64, sum(lengths))
+        lengths += [len(one.keys) // _PACKED_KEY.itemsize for _, one in packed]
+        of = np.array([group for group, _ in (*numbered, *packed)], np.int64)
+        keys, counts = _joined([wire for _, wire in numbered], [one for _, one in packed])
         self._first = int(keys.min()) if lengths else 0
         width = int(keys.max()) - self._first + 1 if lengths else 1
         cells = np.repeat(of, lengths) * width + (keys - self._first)
@@ -151,26 +176,44 @@ class SketchGrid:
         self._counts = self._counts.reshape(groups, width)
         self._least = np.full(groups, np.iinfo(np.int64).max)
         self._most = np.full(groups, np.iinfo(np.int64).min)
-        np.minimum.at(self._least, of, np.array([wire.minimum for _, wire in numbered], np.int64))
-        np.maximum.at(self._most, of, np.array([wire.maximum for _, wire in numbered], np.int64))
+        every: list[SketchWire | PackedSketch] = [wire for _, wire in numbered]
+        every += [one for _, one in packed]
+        np.minimum.at(self._least, of, np.array([one.minimum for one in every], np.int64))
+        np.maximum.at(self._most, of, np.array([one.maximum for one in every], np.int64))
+
+    def rows(self) -> Iterator[tuple[int, PackedSketch]]:
+        """Yield each group that is not empty, with its number."""
+        for group in np.flatnonzero(self._counts.sum(axis=1)).tolist():
+            (at,) = self._counts[group].nonzero()
+            keys, counts = (at + self._first).astype(_PACKED_KEY), self._counts[group][at].astype(_PACKED_COUNT)
+            yield (
+                group,
+                PackedSketch(keys.tobytes(), counts.tobytes(), int(self._least[group]), int(self._most[group])),
+            )
 
     def merged(self, size: int) -> "SketchGrid":
         """Return the grid in which each `size` consecutive groups are one."""
-        grid = object.__new__(SketchGrid)
-        grid._first = self._first
-        grid._counts = self._counts.reshape(-1, size, self._counts.shape[1]).sum(axis=1)
-        grid._least = self._least.reshape(-1, size).min(axis=1)
-        grid._most = self._most.reshape(-1, size).max(axis=1)
-        return grid
+        return self._folded(size, axis=1)
 
     def of_all(self, size: int) -> "SketchGrid":
         """Return the grid of `size` groups in which each is the sum of every `size`-th group of this one."""
+        return self._folded(size, axis=0)
+
+    def _folded(self, size: int, axis: int) -> "SketchGrid":
         grid = object.__new__(SketchGrid)
         grid._first = self._first
-        grid._counts = self._counts.reshape(-1, size, self._counts.shape[1]).sum(axis=0)
-        grid._least = self._least.reshape(-1, size).min(axis=0, initial=np.iinfo(np.int64).max)
-        grid._most = self._most.reshape(-1, size).max(axis=0, initial=np.iinfo(np.int64).min)
+        grid._counts = self._counts.reshape(-1, size, self._counts.shape[1]).sum(axis=axis)
+        grid._least = self._least.reshape(-1, size).min(axis=axis, initial=np.iinfo(np.int64).max)
+        grid._most = self._most.reshape(-1, size).max(axis=axis, initial=np.iinfo(np.int64).min)
         return grid
+
+    def counts(self) -> list[int]:
+        """Return the number of values of each group."""
+        return [int(size) for size in self._counts.sum(axis=1)]
+
+    def maxima(self) -> list[int]:
+        """Return the largest value of each group; the smallest integer for an empty one."""
+        return [int(most) for most in self._most]
 
     def quantiles(self, q: float) -> list[int | None]:
         """Return the quantile (0..1) of each group; None for an empty one."""
@@ -181,6 +224,16 @@ class SketchGrid:
             min(max(_value(int(key)), int(least)), int(most)) if size else None
             for key, size, least, most in zip(keys, sizes, self._least, self._most, strict=True)
         ]
+
+
+def _joined(wires: Sequence[SketchWire], packed: Sequence[PackedSketch]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the keys of all sketches, and their counts."""
+    of_wires = sum(len(wire.keys) for wire in wires)
+    keys = np.fromiter(chain.from_iterable(wire.keys for wire in wires), np.int64, of_wires)
+    counts = np.fromiter(chain.from_iterable(wire.counts for wire in wires), np.int64, of_wires)
+    more_keys = np.frombuffer(b"".join(one.keys for one in packed), _PACKED_KEY)
+    more_counts = np.frombuffer(b"".join(one.counts for one in packed), _PACKED_COUNT)
+    return np.concatenate([keys, more_keys]), np.concatenate([counts, more_counts])
 
 
 def _key(value: int) -> int:

@@ -16,7 +16,7 @@ def is_traceparent(text: str) -> bool:
 
 
 def trace_id(text: str) -> str:
-    """Return the trace id, which a message shares with the spans about it; "" if the text is no traceparent."""
+    """Return the trace id, which a message shares with the spans about it; "" if the text is not a traceparent."""
     return text.split("-")[1] if is_traceparent(text) else ""
 
 

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-NOBODY: Final = ""  # the pipe under which CPU is counted that no pipe's work took
+NO_PIPE: Final = ""  # the pipe under which CPU is counted that no pipe's work took
 
 
 class PipeUsage(Struct, array_like=True, frozen=True):
@@ -51,7 +51,7 @@ class PipeShare(NamedTuple):
 
 
 def spent(usage: UsageReport) -> dict[str, PipeShare]:
-    """Return each pipe's share, and under NOBODY the rest: idle CPU, and CPU busy with no pipe's work.
+    """Return each pipe's share, and under NO_PIPE the rest: idle CPU, and CPU busy with no pipe's work.
 
     The sum of all cpu_us is busy_us + idle_us.
     """
@@ -60,7 +60,7 @@ def spent(usage: UsageReport) -> dict[str, PipeShare]:
     shares = {
         one.pipe: PipeShare(one.units, one.size_bytes, parts.get(one.pipe, 0), one.refused) for one in usage.pipes
     }
-    return shares | {NOBODY: PipeShare(0, 0, rest_us)}
+    return shares | {NO_PIPE: PipeShare(0, 0, rest_us)}
 
 
 def divide(total: int, weights: Mapping[str, int]) -> dict[str, int]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from dataplane.causes import Cause
 from dataplane.expr import CostAllowance
-from dataplane.plan.stage import NOTHING_KNOWN, StageError, internal_error
+from dataplane.plan.stage import EMPTY_CONTEXT, StageError, internal_error
 from dataplane.spec import EnrichSpec
 from dataplane.stages.enrich import RowNotFoundError, TableNotFoundError, TableRows, compile_enrich
 from dataplane.stages.errors import StepError
@@ -32,7 +32,7 @@ class CompiledEnrich:
         """Return True if there are no look-ups."""
         return not self._joins
 
-    def __call__(self, value: Any, rows: TableRows, about: StepContext = NOTHING_KNOWN) -> Any:
+    def __call__(self, value: Any, rows: TableRows, about: StepContext = EMPTY_CONTEXT) -> Any:
         """Return the value with its rows added. Raises StageError `lookup`, `no-row` or `no-table`."""
         number, allowance = 0, CostAllowance()
         try:

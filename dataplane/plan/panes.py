@@ -73,8 +73,8 @@ class CompiledWindow:
         due = sorted((p for p in panes.open if p.end_us + self.late_us <= clock_us), key=lambda p: p.start_us)
         panes.open = [pane for pane in panes.open if pane.end_us + self.late_us > clock_us]
         if not isinstance(self._span, RunningWindow):
-            return [self._said(pane) for pane in due]
-        return [self._said(self._added(panes, pane)) for pane in due]
+            return [self._result(pane) for pane in due]
+        return [self._result(self._added(panes, pane)) for pane in due]
 
     def current(self, panes: KeyPanes) -> list[WindowResult]:
         """Return the results of open windows so far, in order of start time.
@@ -82,9 +82,9 @@ class CompiledWindow:
         A running window has one result, which covers all events since its beginning.
         """
         if not isinstance(self._span, RunningWindow):
-            return [self._said(pane) for pane in sorted(panes.open, key=lambda pane: pane.start_us)]
+            return [self._result(pane) for pane in sorted(panes.open, key=lambda pane: pane.start_us)]
         parts = [*([panes.total] if panes.total else []), *sorted(panes.open, key=lambda pane: pane.start_us)]
-        return [self._said(reduce(self._merged, parts))] if parts else []
+        return [self._result(reduce(self._merged, parts))] if parts else []
 
     def _spans(self, at_us: int) -> Iterable[tuple[int, int]]:
         match self._span:
@@ -128,7 +128,7 @@ class CompiledWindow:
             if value is not None:
                 pane.states[number] = fold.add(pane.states[number], value)
 
-    def _said(self, pane: Pane) -> WindowResult:
+    def _result(self, pane: Pane) -> WindowResult:
         results = [fold.result(state) for fold, state in zip(self._folds, pane.states, strict=True)]
         return WindowResult(pane.start_us, pane.end_us, pane.events, dict(zip(self._names, results, strict=True)))
 

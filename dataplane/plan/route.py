@@ -5,7 +5,7 @@ from typing import Any
 
 from dataplane.causes import Cause
 from dataplane.expr import CostAllowance, CostLimitError, EvaluationError, compile_expr
-from dataplane.plan.stage import NOTHING_KNOWN, StageError, internal_error
+from dataplane.plan.stage import EMPTY_CONTEXT, StageError, internal_error
 from dataplane.spec import RoutesSpec
 from dataplane.spec.checks import EXPRESSION_ROOTS
 from dataplane.stages.steps import StepContext
@@ -26,7 +26,7 @@ class CompiledRoutes:
         """Return the number of rules."""
         return len(self._rules)
 
-    def __call__(self, value: Any, about: StepContext = NOTHING_KNOWN) -> tuple[str, ...]:
+    def __call__(self, value: Any, about: StepContext = EMPTY_CONTEXT) -> tuple[str, ...]:
         """Return the names of the destinations, each once; empty if the message is unrouted.
 
         If several rules match, the names are in the spec's order of destinations. Raises StageError `route`, with the
@@ -49,7 +49,7 @@ class CompiledRoutes:
             return tuple(name for name in self._order if name in names)
         return chosen[0] if chosen else self._otherwise
 
-    def verdicts(self, value: Any, about: StepContext = NOTHING_KNOWN) -> list[bool | None]:
+    def verdicts(self, value: Any, about: StepContext = EMPTY_CONTEXT) -> list[bool | None]:
         """Return for each rule, in order, whether it matches; None for a rule after the deciding one.
 
         Raises EvaluationError or CostLimitError if the route would dead-letter the message.

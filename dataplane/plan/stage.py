@@ -16,7 +16,7 @@ from dataplane.stages.paths import compile_path
 from dataplane.stages.steps import Dropped, StepContext, compile_step
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
-NOTHING_KNOWN: Final = StepContext()
+EMPTY_CONTEXT: Final = StepContext()
 
 
 class StageError(Exception):
@@ -81,7 +81,7 @@ class CompiledSteps:
         """Return True if a step is a peek."""
         return any(isinstance(step, PeekStepSpec) for step in self._steps)
 
-    def __call__(self, value: Any, about: StepContext = NOTHING_KNOWN) -> Any:
+    def __call__(self, value: Any, about: StepContext = EMPTY_CONTEXT) -> Any:
         """Return the value after all steps, or DROPPED. Raises StageError `step`, with step, path and cause."""
         number, allowance = 0, CostAllowance()
         try:

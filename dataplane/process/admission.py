@@ -15,13 +15,13 @@ from dataplane.causes import Cause
 from dataplane.names import ALL_KEYS_PERCENT
 from dataplane.process.gate import GatePassage, OrderGate, lots_in
 from dataplane.process.item import ProcessItem, offset_of
-from dataplane.runtime.lanes.lane import Lane
+from dataplane.runtime.lanes.context import LaneContext
 from dataplane.tables.records import PipeRecord
 
 NEAR_US: Final = 10_000_000  # messages held this recently mean that the release has nearly caught up
 KEPT_S: Final = 20.0  # longer than recently held messages take to return
 MOST_BYTES: Final = 32 * 1024 * 1024  # kept in memory by one lane
-AN_ITEM_BYTES: Final = 1_024  # besides its body
+ITEM_OVERHEAD_BYTES: Final = 1_024  # of an item, in addition to its body
 NOTE_BYTES: Final = 4_000  # a broker accepts 4096 bytes of metadata with an offset
 
 
@@ -31,7 +31,7 @@ class ProcessAdmission:
     pipes: the pipes that are admitted by shares or still have held messages; only their messages pass the gates
     """
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: LaneContext) -> None:
         self._lane = lane
         self._gates: dict[tuple[str, int], OrderGate[ProcessItem]] = {}
         self._kept_since: dict[tuple[str, int], float] = {}
@@ -41,7 +41,7 @@ class ProcessAdmission:
         self.pipes: set[str] = set()
         lane.table.on_change(self._changed)
 
-    def let_in(self, pipe: str, partition: int, items: Sequence[ProcessItem]) -> GatePassage[ProcessItem]:
+    def admit(self, pipe: str, partition: int, items: Sequence[ProcessItem]) -> GatePassage[ProcessItem]:
         """Return the messages to run and to hold now; the rest is kept. `items` are in the order of the partition."""
         gate = self._gates.get((pipe, partition)) or self._open(pipe, partition, [], offset_of(items[0]))
         passage: GatePassage[ProcessItem] = GatePassage([], [])
@@ -226,7 +226,7 @@ def _stretch(item: ProcessItem) -> tuple[int, int, bool]:
 
 
 def _size(item: ProcessItem) -> int:
-    return len(item.original) + AN_ITEM_BYTES
+    return len(item.original) + ITEM_OVERHEAD_BYTES
 
 
 def _now_us() -> int:

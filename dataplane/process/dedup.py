@@ -15,7 +15,8 @@ from dataplane.plan.dedup import DedupIdentity
 from dataplane.plan.stage import StageError
 from dataplane.process.item import ProcessItem
 from dataplane.process.run import MessageRun
-from dataplane.runtime.producers.tracked_producer import RecordTooLargeError, TrackedProducer
+from dataplane.runtime.lanes.context import RecordProducer
+from dataplane.runtime.producers.tracked_producer import RecordTooLargeError
 
 ASK_HEADER: Final = "penstock-dedup"  # the last header of a message on the dedup topic
 VERDICT_HEADER: Final = "penstock-first"  # the last header of a judged message: "" or the position of the first
@@ -39,7 +40,7 @@ def read_question(headers: Headers) -> DedupQuestion:
 
 
 def verdict_of(headers: Headers) -> str | None:
-    """Return the position that a judged message repeats; "" if it is no duplicate, None if it was not judged."""
+    """Return the position that a judged message repeats; "" if it is not a duplicate, None if it was not judged."""
     name, value = headers[-1]
     return value.decode() if name == VERDICT_HEADER else None
 
@@ -47,7 +48,7 @@ def verdict_of(headers: Headers) -> str | None:
 class DedupRequests:
     """Producer to the dedup topic. `topic` is "" while the cell does not have one yet."""
 
-    def __init__(self, outbox: TrackedProducer, topic: str) -> None:
+    def __init__(self, outbox: RecordProducer, topic: str) -> None:
         self._outbox = outbox
         self.topic = topic
 

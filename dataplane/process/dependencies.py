@@ -14,7 +14,7 @@ from dataplane.causes import Cause
 from dataplane.process.admission import ProcessAdmission
 from dataplane.process.flows import FlowGroup
 from dataplane.process.item import ProcessItem, offset_of
-from dataplane.runtime.lanes.lane import MAX_WINDOW_BYTES, Lane
+from dataplane.runtime.lanes.context import MAX_WINDOW_BYTES, LaneContext
 from dataplane.tables.records import PipeRecord
 from dataplane.tables.signals import SIGNAL_VERSION, DestinationSignal, encode_signal, signal_key
 
@@ -30,7 +30,7 @@ class Dependencies:
     held:    the pipes that this lane holds
     """
 
-    def __init__(self, lane: Lane, admission: ProcessAdmission, missing: Callable[[str, int], str]) -> None:
+    def __init__(self, lane: LaneContext, admission: ProcessAdmission, missing: Callable[[str, int], str]) -> None:
         self._lane, self._admission, self._missing = lane, admission, missing
         self._signals = lane.cell.topics["signals"].name
         self._since: dict[str, float] = {}  # when messages of a pipe began to wait

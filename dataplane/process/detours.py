@@ -18,16 +18,16 @@ from typing import Final, Protocol
 from zlib import crc32
 
 from dataplane.process.flows import FlowCost, FlowKey, PipeFlow
-from dataplane.runtime.lanes.lane import MAX_WINDOW_BYTES, Lane
+from dataplane.runtime.lanes.context import MAX_WINDOW_BYTES, LaneContext
 
 DEAR_NS: Final = 2_000_000  # of CPU a message: a hundred times the cost of a plain one
 DEAR_SPENT_NS: Final = 200_000_000  # CPU of expensive messages, decayed by HALF_LIFE_S, that starts a detour
 HALF_LIFE_S: Final = 5.0
 PART_OF_WINDOW: Final = 4  # a flow with more than 1/4 of its partition's ack window starts one, too
 OTHERS_S: Final = 10.0  # a tenant with a message within this time counts as active
-STAY_S: Final = 10.0  # minimum duration of a detour; twice the last one if that ended within LATELY_S
+STAY_S: Final = 10.0  # minimum duration of a detour; twice the last one if that ended within RECENT_S
 LONGEST_STAY_S: Final = 160.0
-LATELY_S: Final = 300.0
+RECENT_S: Final = 300.0
 NEAR: Final = 100  # largest lag of the slow lane, in messages, at which a detour may begin to end
 OPENING_S: Final = 5.0
 LOOK_S: Final = 0.05  # interval of reading the note, and the slow lane's progress while a detour ends
@@ -85,7 +85,7 @@ class _Detour:
 class SlowLaneDetours:
     """Detours of one lane. All times are seconds of the monotonic clock."""
 
-    def __init__(self, lane: Lane, slow: SlowTopic, flows: Mapping[FlowKey, PipeFlow]) -> None:
+    def __init__(self, lane: LaneContext, slow: SlowTopic, flows: Mapping[FlowKey, PipeFlow]) -> None:
         """`flows`: all flows of the lane, a live view."""
         self._lane, self._slow, self._flows = lane, slow, flows
         self._topic = lane.cell.topics["process-slow"]
@@ -146,7 +146,7 @@ class SlowLaneDetours:
         if pipe in self._detours or not has_others or cell is None or not cell.lanes.get("process-slow"):
             return
         ended_s, stayed_s = self._ended.get(pipe, (float("-inf"), 0.0))
-        stay_s = min(LONGEST_STAY_S, 2 * stayed_s) if now_s - ended_s < LATELY_S else STAY_S
+        stay_s = min(LONGEST_STAY_S, 2 * stayed_s) if now_s - ended_s < RECENT_S else STAY_S
         self._ended[pipe] = (now_s, stay_s)
         self._lane.tally.add(f"slow lane: pipe={pipe} {why}")
         detour = self._detours[pipe] = _Detour(tenant, now_s + stay_s)

@@ -14,7 +14,7 @@ from dataplane.process.dead_letter_rate import DeadRate, DeadRateLimit
 from dataplane.process.dedup import JUDGED
 from dataplane.process.item import ProcessItem
 from dataplane.process.run import MessageRun
-from dataplane.runtime.lanes.lane import Lane
+from dataplane.runtime.lanes.context import LaneContext
 from dataplane.runtime.producers.tracked_producer import RecordTooLargeError
 from dataplane.tables.records import PipeRecord
 from dataplane.tables.signals import SIGNAL_VERSION, DestinationSignal, encode_signal, signal_key
@@ -23,7 +23,7 @@ from dataplane.tables.signals import SIGNAL_VERSION, DestinationSignal, encode_s
 class HoldPolicy:
     """Decides which pipes are held. The lane's own decision applies until the pipe's control record changes."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: LaneContext) -> None:
         self._lane = lane
         self._held, self._signals = lane.cell.topics["held"], lane.cell.topics["signals"].name
         self._limit = DeadRateLimit(lane.settings.dead_percent, lane.settings.dead_least)

@@ -7,7 +7,7 @@ from confluent_kafka import Message
 
 from dataplane.ledger.meta import Headers, MessageMeta
 from dataplane.plan.about import about
-from dataplane.plan.stage import NOTHING_KNOWN, decode, encode
+from dataplane.plan.stage import EMPTY_CONTEXT, decode, encode
 from dataplane.stages.steps import StepContext
 
 _CE_ID: Final = "ce_id"
@@ -41,7 +41,7 @@ class ProcessItem(msgspec.Struct, gc=False):
     body: bytes | None
     original: bytes
     value: Any = UNREAD
-    about: StepContext = NOTHING_KNOWN
+    about: StepContext = EMPTY_CONTEXT
     ways: int = 0
     judged: bool = False
     back: bool = False
@@ -81,6 +81,6 @@ def child_of(item: ProcessItem, number: int, body: bytes) -> ProcessItem:
     meta = msgspec.structs.replace(item.meta, id=f"{item.meta.id}.{number}", child=number)
     headers = [(name, b"%b.%d" % (value, number) if name == _CE_ID else value) for name, value in item.headers]
     child = ProcessItem(meta, item.message, headers, body, body, back=item.back, part=True, stopwatch=item.stopwatch)
-    if item.about is not NOTHING_KNOWN:
+    if item.about is not EMPTY_CONTEXT:
         child.about = about(meta)
     return child

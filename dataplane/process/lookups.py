@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from dataplane.runtime.lookup_keeper import LookupReplicator
+from dataplane.runtime.lookup_replicator import LookupReplicator
 from dataplane.stages.enrich import TableNotFoundError
 from dataplane.tables.lookup_store import LOOKUPS, LookupStore, lookup_folder
 from dataplane.tables.lookups import TableRecord
@@ -67,7 +67,7 @@ class Lookups:
         self._folder, self._kafka = folder, kafka
         self._files = files or OptionalFiles()
         self.store: LookupStore | None = None
-        self._keeper: LookupReplicator | None = None
+        self._replicator: LookupReplicator | None = None
         self._open()
 
     @contextmanager
@@ -86,8 +86,8 @@ class Lookups:
 
     def close(self) -> None:
         """Close the store and stop the replicator, so that another process can replicate."""
-        if self._keeper is not None:
-            self._keeper.close()
+        if self._replicator is not None:
+            self._replicator.close()
         if self.store is not None:
             self.store.close()
 
@@ -96,8 +96,8 @@ class Lookups:
         with self._files.attempt(LOOKUPS):
             self.store = LookupStore(self._folder)
         if self.store is not None and self._kafka:
-            self._keeper = LookupReplicator(self._kafka, self.store, self._folder, self._files)
-            self._keeper.start()
+            self._replicator = LookupReplicator(self._kafka, self.store, self._folder, self._files)
+            self._replicator.start()
 
 
 def open_lookups(var: Path, kafka: str, files: OptionalFiles) -> Lookups:

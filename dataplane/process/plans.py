@@ -51,7 +51,7 @@ class PlanCache:
         return None if salt is None else compile_plan(known.spec, salt)
 
     def salt(self, pipe: str) -> bytes | None:
-        """Return the tenant's salt; None if it cannot be decrypted, because no hash is made without it."""
+        """Return the tenant's salt; None if there is none or it cannot be decrypted: no hash is made without it."""
         record = self._table.pipe(pipe)
         try:
             if record is None or not record.salt or self._fernet is None:

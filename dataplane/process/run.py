@@ -103,7 +103,7 @@ class MessageRun:
         self._add(FactKey(ENTRANCE, Fact.HELD, str(meta.attempt)), meta)
 
     def diverted(self, meta: MessageMeta) -> None:
-        """Note that a message goes to the slow lane, before the steps."""
+        """Note that a message is sent to the slow lane, before the steps."""
         self._add(_DIVERTED, meta)
 
     def filtered(self, node: str, why: str, meta: MessageMeta) -> None:
@@ -133,7 +133,7 @@ class MessageRun:
         self.through = self._own(items, PROCESS)
 
     def stages_begin(self) -> None:
-        """Begin the first stage; the time before it was no work on the messages."""
+        """Begin the first stage; the time before it was not spent on the messages."""
         self._stages = StageTimes(self._clock.now_us())
 
     def stage_over(self, node: str, lags: LagBook, times: Sequence[int]) -> None:

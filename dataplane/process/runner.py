@@ -24,6 +24,7 @@ from dataplane.process.flows import FlowGroup
 from dataplane.process.holding import HoldPolicy
 from dataplane.process.item import UNREAD, ProcessItem, child_of, offset_of
 from dataplane.process.lookups import LookupTables, TenantRows
+from dataplane.process.misfits import MisfitCheck
 from dataplane.process.plans import PlanCache
 from dataplane.process.ramps import RampBooks
 from dataplane.process.run import MessageRun
@@ -32,8 +33,8 @@ from dataplane.process.taps import TapWriter, split_taps
 from dataplane.process.traces import ProcessTracing
 from dataplane.record_limits import BODY_BYTES
 from dataplane.runtime.clock import SteadyClock
+from dataplane.runtime.lanes.context import LaneContext
 from dataplane.runtime.lanes.deadletters import DeadLetterWriter
-from dataplane.runtime.lanes.lane import Lane
 from dataplane.runtime.producers.tracked_producer import ANY_PARTITION, RecordTooLargeError
 from dataplane.stages.steps import DROPPED
 
@@ -46,7 +47,7 @@ log = logging.getLogger(__name__)
 class Runner:
     """Executor of plans. It produces records with the run as their token; the receiver of the tokens closes the run."""
 
-    def __init__(self, lane: Lane, holding: HoldPolicy, ramps: RampBooks, traces: ProcessTracing | None) -> None:
+    def __init__(self, lane: LaneContext, holding: HoldPolicy, ramps: RampBooks, traces: ProcessTracing | None) -> None:
         self._lane, self._holding, self._ramps, self._traces = lane, holding, ramps, traces
         topics = lane.cell.topics
         self._egress = topics["egress"]
@@ -58,6 +59,7 @@ class Runner:
         self._taps = TapWriter(lane.producer, topics["taps"].name if "taps" in topics else "")
         self._plans = PlanCache(lane.table, lane.settings.fernet_keys)
         self._tail = TailWriter(lane)
+        self._misfits = MisfitCheck(lane.table, lane.settings.max_event_bytes)
         self._logged: set[tuple[str, int, str]] = set()
 
     def plan(self, group: FlowGroup) -> CompiledPlan | None:
@@ -110,9 +112,11 @@ class Runner:
         if plan is None or rows is None:
             raise ValueError(f"{group} is not ready")
         run.budget = PassBudget() if plan.may_take_long else None
-        run.items = items
+        run.items, count = items, len(items)
         self._lane.fields.observe(group.pipe, items, now_ns, masks=plan.masks)
         run.ramp = self._ramps.node(group.pipe, group.revision)
+        if any(item.meta.misfit for item in items):
+            items = self._without_misfits(run, items, clock.now_us())
         results: list[ProcessItem] = []  # of windows: they continue from the route
         if plan.windows:
             items, results = split_taps(items)
@@ -135,8 +139,21 @@ class Runner:
         for destination, due in self._route(run, plan, remaining).items():
             self._transform(run, plan, destination, due, times if due is remaining else _times(due))
         run.items = []  # do not keep the bodies until the delivery reports
-        self._holding.note(run, len(items) + len(results))
+        self._holding.note(run, count)
         return run
+
+    def _without_misfits(self, run: MessageRun, items: list[ProcessItem], now_us: int) -> list[ProcessItem]:
+        """Return the items that fit the event types of their source; dead-letter the others."""
+        remaining = []
+        for item in items:
+            try:
+                if item.meta.misfit:
+                    self._misfits.admit(item, now_us)
+            except StageError as exc:
+                self.dead_letter(run, "normalize", item, exc)
+            else:
+                remaining.append(item)
+        return remaining
 
     def _holds(self, group: FlowGroup) -> bool:
         return not group.through and self._holding.holds(group.pipe)
@@ -219,7 +236,7 @@ class Runner:
                 remaining.append(item)
         if steps.peeks:
             self._tail.show("normalize", items)
-        return items if len(remaining) == len(items) else remaining
+        return remaining
 
     def _explode(self, run: MessageRun, stage: CompiledStage, items: list[ProcessItem]) -> list[ProcessItem]:
         children: list[ProcessItem] = []

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 
 from dataplane.ledger.peek import PeekMeta, peek_headers
 from dataplane.process.item import ProcessItem
-from dataplane.runtime.lanes.lane import Lane
+from dataplane.runtime.lanes.context import LaneContext
 
 
 class TailWriter:
     """Writer to the cell's tail topic, which a cell of an earlier release lacks until its topics are reconciled."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: LaneContext) -> None:
         self._outbox = lane.producer
         topic = lane.cell.topics.get("tail")
         self._topic = topic.name if topic else ""

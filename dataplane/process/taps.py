@@ -10,14 +10,15 @@ from dataplane.plan.stage import StageError
 from dataplane.plan.taps import CompiledTap, encode_tap, key_of
 from dataplane.process.item import ProcessItem
 from dataplane.process.run import MessageRun
-from dataplane.runtime.producers.tracked_producer import RecordTooLargeError, TrackedProducer
+from dataplane.runtime.lanes.context import RecordProducer
+from dataplane.runtime.producers.tracked_producer import RecordTooLargeError
 from dataplane.spec.windows import WINDOW_SOURCE
 
 
 class TapWriter:
     """Producer to the taps topic. `topic` is "" while the cell does not have one yet."""
 
-    def __init__(self, outbox: TrackedProducer, topic: str) -> None:
+    def __init__(self, outbox: RecordProducer, topic: str) -> None:
         self._outbox = outbox
         self.topic = topic
 

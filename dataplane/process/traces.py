@@ -32,7 +32,7 @@ class ProcessTracing:
         spans: dict[int, Any] = {}
         for item in items:
             if parent := sampled(item.headers):
-                span = self._tracing.begin("process", "consumer", self._said(item), parent=parent)
+                span = self._tracing.begin("process", "consumer", self._attributes(item), parent=parent)
                 item.headers = carrying(item.headers, traceparent_of(span))
                 spans[item.meta.position] = span
         if spans:
@@ -56,7 +56,7 @@ class ProcessTracing:
             if fact == Fact.DEAD:
                 self._tracing.fail(span, cause_of(detail))
 
-    def _said(self, item: ProcessItem) -> dict[str, Any]:
+    def _attributes(self, item: ProcessItem) -> dict[str, Any]:
         meta, message = item.meta, item.message
         return {
             "messaging.system": "kafka",

@@ -30,8 +30,8 @@ from dataplane.process.runner import Runner
 from dataplane.process.slow_topic import KafkaSlowTopic
 from dataplane.process.traces import ProcessTracing
 from dataplane.runtime.clock import SteadyClock
+from dataplane.runtime.lanes.context import BUSY_WAIT_S, IDLE_WAIT_S, LaneContext
 from dataplane.runtime.lanes.fair import FairQueue
-from dataplane.runtime.lanes.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
 from dataplane.runtime.lanes.poison import CRASHES_DETAIL
 
 PASS_S: Final = 0.005  # then the lane polls again, and newer messages get a turn
@@ -58,7 +58,7 @@ class _Bases(dict[int, int]):
 class ProcessWork:
     """Runs messages in turn and settles them when all records that they produced are stored."""
 
-    def __init__(self, lane: Lane, lookups: Lookups) -> None:
+    def __init__(self, lane: LaneContext, lookups: Lookups) -> None:
         """`lookups`: the lane's look-up tables, closed with it."""
         self._lane = lane
         self._lookups = lookups
@@ -116,7 +116,7 @@ class ProcessWork:
             self._put(group, items)
         for (pipe, partition), items in gated.items():
             self._count(pipe, items)
-            passage = self._admission.let_in(pipe, partition, items)
+            passage = self._admission.admit(pipe, partition, items)
             self._hold(pipe, partition, passage.hold)
             for stretch in stretches(passage.run):
                 self._put(_group_of(pipe, partition, stretch), stretch)
@@ -160,11 +160,11 @@ class ProcessWork:
 
     def _enqueue(self, flow: PipeFlow) -> None:
         """Queue a flow for its turn, if it has messages that may run."""
-        if flow.parts and not flow.is_queued and self._goes_on(flow):
+        if flow.parts and not flow.is_queued and self._may_run(flow):
             flow.is_queued = True
             self._turns.add(flow.tenant, flow.key)
 
-    def _goes_on(self, flow: PipeFlow) -> bool:
+    def _may_run(self, flow: PipeFlow) -> bool:
         return self._detours is None or self._detours.state(flow.key) in (None, State.SLOW)
 
     def _hold(self, pipe: str, partition: int, items: list[ProcessItem]) -> None:
@@ -258,8 +258,8 @@ class ProcessWork:
         with self._lookups.pinned() as pinned:
             while (found := self._turns.next()) is not None:
                 flow = self._flows[found[0]]
-                cost_ns = self._run_flow(flow, found[1], pinned, clock) if self._goes_on(flow) else 0
-                flow.is_queued = bool(flow.parts) and self._goes_on(flow)
+                cost_ns = self._run_flow(flow, found[1], pinned, clock) if self._may_run(flow) else 0
+                flow.is_queued = bool(flow.parts) and self._may_run(flow)
                 self._turns.spent(cost_ns, has_more=flow.is_queued)
                 self._drop_if_idle(flow)
                 if time.monotonic() >= until_s:

@@ -19,8 +19,8 @@ from dataplane.names import DELAYS_S, PartitionKey, lane_group
 from dataplane.retrier.redrive_job import RedriveJob
 from dataplane.retrier.redriver import Redriver, place_reader
 from dataplane.retrier.release_pacer import DestinationKey
-from dataplane.retrier.signal_state import SignalReader, highest
-from dataplane.runtime.lanes.lane import Lane
+from dataplane.retrier.signal_state import SignalReader, SignalState, highest
+from dataplane.runtime.lanes.context import LaneContext
 from dataplane.tables.redrives import (
     REDRIVES_VERSION,
     EarlyReleaseProgress,
@@ -63,11 +63,16 @@ class WaitingByDestination(Struct):
 
 
 class TierScan:
-    """One scan of the tiers, from the offsets that their lanes have committed to the end of each partition."""
+    """One scan of the tiers, from the offsets that their lanes have committed to the end of each partition.
 
-    def __init__(self, lane: Lane, names: set[DestinationKey]) -> None:
+    Messages that an earlier release has returned stay there until their tier's lane commits past them. They do not
+    count: they would be returned once more, and raise the rate.
+    """
+
+    def __init__(self, lane: LaneContext, names: set[DestinationKey], state: SignalState) -> None:
         """Start the scan. Raises KafkaException if the committed offsets cannot be read now."""
         self.found = {name: WaitingByDestination() for name in names}
+        self._state = state
         self.ends: dict[PartitionKey, int] = {}
         self._consumer: Any = place_reader(lane.settings.kafka)
         try:
@@ -103,15 +108,16 @@ class TierScan:
             meta = read_meta(message.headers() or [])
         except (KeyError, msgspec.DecodeError):
             return  # the partition's owner dead-letters it
-        found = self.found.get(DestinationKey(meta.pipe, meta.destination))
-        if found is not None and not meta.asked_us:
-            found.add(place, message.offset(), meta.ingest_time_us)
+        name, offset = DestinationKey(meta.pipe, meta.destination), message.offset()
+        found = self.found.get(name)
+        if found is not None and not meta.asked_us and not self._state.was_returned_early(name, place, offset):
+            found.add(place, offset, meta.ingest_time_us)
 
 
 class EarlyRelease:
     """Early releases of a lane: call `poll` on every pass and `report` before every checkpoint."""
 
-    def __init__(self, lane: Lane, reader: SignalReader) -> None:
+    def __init__(self, lane: LaneContext, reader: SignalReader) -> None:
         self._lane = lane
         self._reader = reader
         self._signals = lane.cell.topics["signals"].name
@@ -124,12 +130,12 @@ class EarlyRelease:
     def poll(self, now_s: float) -> None:
         """Scan the tiers for destinations that have recovered, and return their messages."""
         if self._reader.at_end:
-            self._recovered |= self._reader.state.take_recovered() - self._redrivers.keys()
+            self._recovered |= self._reader.state.take_recovered()
         if self._scan is not None:
             self._continue(self._scan)
-        elif self._recovered and now_s >= self._due_s:
+        elif (names := self._recovered - self._redrivers.keys()) and now_s >= self._due_s:
             self._due_s = now_s + EVERY_S
-            self._begin()
+            self._begin(names)
         for name, redriver in self._redrivers.items():
             if self._is_well(name):
                 redriver.poll(now_s)
@@ -140,7 +146,9 @@ class EarlyRelease:
             if (known := redriver.reached()) is None:
                 continue
             is_complete = redriver.is_over and known == redriver.job.reached()
-            self._report_progress(name, self._ends[name] if is_complete else known, running=not is_complete)
+            # After another recovery meanwhile, a scan follows; until then other messages wait as during a release.
+            continues = not is_complete or name in self._recovered
+            self._report_progress(name, self._ends[name] if is_complete else known, running=continues)
             if is_complete:
                 log.info("early release finished: pipe=%s destination=%s messages=%d", *name, redriver.job.total)
                 redriver.close()
@@ -163,13 +171,13 @@ class EarlyRelease:
         record = self._lane.table.destination(*name)
         return self._reader.state.shut_until_us(name, record.version if record else 0) is None
 
-    def _begin(self) -> None:
+    def _begin(self, names: set[DestinationKey]) -> None:
         try:
-            self._scan = TierScan(self._lane, self._recovered)
+            self._scan = TierScan(self._lane, names, self._reader.state)
         except KafkaException as exc:
             log.warning("early release postponed: %s", exc)  # coordinator unavailable; retried after EVERY_S
             return
-        self._recovered = set()
+        self._recovered -= names
 
     def _continue(self, scan: TierScan) -> None:
         if not scan.poll():
@@ -189,12 +197,13 @@ class EarlyRelease:
         before = self._reader.state.early_releases.get(name)
         reached = highest(before.reached if before else {}, {format_place(p): offset for p, offset in known.items()})
         progress = EarlyReleaseProgress(REDRIVES_VERSION, *name, time.time_ns() // 1_000, reached, running)
+        self._reader.state.note_early_release(progress)  # now: the next scan may begin before the record is read
         self._lane.producer.send(
             self._signals, None, key=early_release_key(*name).encode(), value=encode_progress(progress)
         )
 
 
-def committed(lane: Lane) -> list[TopicPartition]:
+def committed(lane: LaneContext) -> list[TopicPartition]:
     """Return the partitions of all tiers with the offsets that their lanes have committed. Raises KafkaException."""
     topics = [lane.cell.topics[tier] for tier in DELAYS_S]
     group = lane_group(lane.identity.cell, "retrier")

@@ -7,7 +7,7 @@ from typing import Final
 from confluent_kafka import KafkaException, TopicPartition
 
 from dataplane.retrier.redriver import place_reader
-from dataplane.runtime.lanes.lane import Lane
+from dataplane.runtime.lanes.context import LaneContext
 
 EVERY_S: Final = 15.0  # between two queries, of one partition each
 ASK_S: Final = 1.0
@@ -16,7 +16,7 @@ ASK_S: Final = 1.0
 class LowWatermarks:
     """Queries the low watermarks, one partition at a time, and adds them to the marks of the lane's audit records."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: LaneContext) -> None:
         self._audits = lane.audits
         self._consumer = place_reader(lane.settings.kafka)
         held = lane.cell.topics["held"]

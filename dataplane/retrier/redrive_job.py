@@ -50,7 +50,7 @@ class RedriveJob:
         self._skipped = {place: BitMap64() for place in wanted}  # deleted, or not for this job
         self._windows = {place: AckWindow(reached.get(place, 0)) for place in wanted}
 
-    def next_place(self) -> tuple[PartitionKey, int] | None:
+    def next_offset(self) -> tuple[PartitionKey, int] | None:
         """Return the partition and offset to read next; None when everything has been read."""
         for place, offsets in self._left.items():
             if offsets:
@@ -70,7 +70,7 @@ class RedriveJob:
         self._windows[place].take(offset)
         return True
 
-    def gone_below(self, place: PartitionKey, offset: int) -> None:
+    def skip_below(self, place: PartitionKey, offset: int) -> None:
         """Skip the wanted offsets below a low watermark: their records are deleted."""
         left = self._left[place]
         self._left[place] = _from_offset(left, offset)
@@ -85,7 +85,7 @@ class RedriveJob:
         """Note that a wanted record is stored on its new topic."""
         self._windows[place].settle(offset)
 
-    def useless(self, place: PartitionKey, offset: int) -> None:
+    def skip(self, place: PartitionKey, offset: int) -> None:
         """Skip a wanted record that is not for this job: another destination's, or unreadable."""
         self._skipped[place].add(offset)
         self._windows[place].settle(offset)
@@ -132,7 +132,7 @@ def is_for(job: RedriveJob, meta: MessageMeta, why_dead: DeadLetterReason) -> bo
     """Return True if a record belongs to the job.
 
     A redrive to a destination takes only messages that were dead-lettered at transmit; one without a destination takes
-    those that ended in the pipe's steps. The node of `why_dead` is "" for a record that is no dead letter.
+    those that ended in the pipe's steps. The node of `why_dead` is "" for a record that is not a dead letter.
     """
     if (meta.pipe, meta.destination) != job.name:
         return False
@@ -150,7 +150,7 @@ def returned_record(
     as_of:   version of the destination's control record under which the record returns
 
     The round is counted from the record's own, so a repeated return makes the same unit, which transmit has settled. A
-    held or dead message starts a new retry span; an early release keeps its span.
+    held or dead message starts a new retry horizon; an early release keeps its horizon.
     """
     if what == "ahead":
         meta = msgspec.structs.replace(meta, paced=False, as_of=as_of)

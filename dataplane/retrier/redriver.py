@@ -16,10 +16,11 @@ from dataplane.ledger.deadletter import dead_letter_reason, original_of
 from dataplane.ledger.meta import Headers, MessageMeta, read_meta
 from dataplane.names import PartitionKey
 from dataplane.retrier.redrive_job import FAR, RedriveJob, fact_of, is_for, returned_record
-from dataplane.retrier.retry_messages import ingest_partition, retry_out_partition
+from dataplane.retrier.retry_messages import retry_out_partition
 from dataplane.retrier.traces import traced
+from dataplane.runtime.lanes.context import LaneContext
 from dataplane.runtime.lanes.deadletters import fits
-from dataplane.runtime.lanes.lane import Lane
+from dataplane.runtime.lanes.placement import at_origin
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ class RedrivenToken(NamedTuple):
 class Redriver:
     """Executor of one redrive job, at the job's own rate."""
 
-    def __init__(self, lane: Lane, job: RedriveJob, rate_per_s: float) -> None:
+    def __init__(self, lane: LaneContext, job: RedriveJob, rate_per_s: float) -> None:
         self._lane = lane
         self.job = job
         self._rate_per_s = max(0.1, rate_per_s)
@@ -89,7 +90,7 @@ class Redriver:
 
     def _fetch(self) -> bool:
         """Read at the next offset of the job; return True if there are messages to examine."""
-        wanted = self.job.next_place()
+        wanted = self.job.next_offset()
         if wanted is None:
             return False
         if self._at is None or self._at[0] != wanted[0] or wanted[1] - self._at[1] > FAR or wanted[1] < self._at[1]:
@@ -126,12 +127,12 @@ class Redriver:
             low, high = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=ASK_S)
         except KafkaException:
             low, high = 0, 1 << 62  # the broker is unavailable: the next fetch checks again
-        wanted = self.job.next_place()
+        wanted = self.job.next_offset()
         if wanted is not None and wanted[0] == place and wanted[1] >= high:
             log.error("%s/%s ends at %d: records from %d on are lost", *place, high, wanted[1])
             self.job.ended(place)
         else:
-            self.job.gone_below(place, low)
+            self.job.skip_below(place, low)
         self._at = None
 
     def _return_record(self, message: Message, place: PartitionKey, offset: int) -> None:
@@ -139,10 +140,10 @@ class Redriver:
         try:
             meta = read_meta(headers)
         except (KeyError, msgspec.DecodeError):
-            self.job.useless(place, offset)
+            self.job.skip(place, offset)
             return
         if original_of(headers) or not is_for(self.job, meta, dead_letter_reason(headers)):
-            self.job.useless(place, offset)
+            self.job.skip(place, offset)
             return
         self._allowance -= 1
         meta.revision = self._revision_of(meta)
@@ -151,11 +152,13 @@ class Redriver:
         meta, headers = returned_record(job.what, meta, headers, through=job.through, as_of=as_of)
         if self._lane.tracing is not None:
             headers = traced(self._lane.tracing, job.what, meta, headers)
-        topic = self._lane.cell.topics["retry-out" if meta.destination else "ingest"]
-        routing_of = retry_out_partition if meta.destination else ingest_partition
-        routing = routing_of(meta, message.key(), topic.partitions)
+        topic, key = self._lane.cell.topics["retry-out" if meta.destination else "ingest"], message.key()
+        if meta.destination:
+            routing = retry_out_partition(self._lane.table, meta, key, topic.partitions)
+        else:
+            routing = at_origin(meta, key, topic.partitions)
         if not fits(message.value(), routing.get("key"), headers):
-            self.job.useless(place, offset)
+            self.job.skip(place, offset)
             return
         token = RedrivenToken(self, place, offset, meta)
         self._lane.usage.add(meta.pipe, 1, len(message.value() or b""), 1)
@@ -172,7 +175,7 @@ class Redriver:
 class _ReportedProgress:
     """Progress that is withheld until an audit record with its facts is stored."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: LaneContext) -> None:
         self._lane = lane
         self._pending: tuple[int, dict[PartitionKey, int]] | None = None
         self._last: dict[PartitionKey, int] | None = None

@@ -12,7 +12,7 @@ from dataplane.retrier.redrive_job import RedriveJob
 from dataplane.retrier.redriver import Redriver
 from dataplane.retrier.release_pacer import DestinationKey
 from dataplane.retrier.signal_state import SignalReader
-from dataplane.runtime.lanes.lane import Lane
+from dataplane.runtime.lanes.context import LaneContext
 from dataplane.tables.records import RedriveRecord
 from dataplane.tables.redrives import (
     REDRIVES_VERSION,
@@ -42,7 +42,7 @@ class _RunningRedrive(Struct):
 class Redrives:
     """Redrives of a lane: call `poll` on every pass and `report` before every checkpoint."""
 
-    def __init__(self, lane: Lane, reader: SignalReader) -> None:
+    def __init__(self, lane: LaneContext, reader: SignalReader) -> None:
         self._lane = lane
         self._reader = reader
         self._signals = lane.cell.topics["signals"].name

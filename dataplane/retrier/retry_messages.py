@@ -7,7 +7,9 @@ from confluent_kafka import Message
 
 from dataplane.ledger.facts import FactKey
 from dataplane.ledger.meta import Headers, MessageMeta
-from dataplane.ledger.units import place_of
+from dataplane.runtime.lanes.placement import by_key_or_origin
+from dataplane.spec import keeps_order
+from dataplane.tables.control import ControlTable
 
 LEAVE_HEADER: Final = "penstock-leave"  # wall time in microseconds at which the message leaves its tier
 
@@ -31,15 +33,13 @@ class PassedOnToken(NamedTuple):
     fact: FactKey
 
 
-def retry_out_partition(meta: MessageMeta, key: bytes | None, partitions: int) -> dict[str, Any]:
-    """Return key or partition on retry-out, always the same for a unit: transmit remembers units by partition."""
-    return {"partition": place_of(meta.position).partition % partitions} if key is None else {"key": key}
+def retry_out_partition(table: ControlTable, meta: MessageMeta, key: bytes | None, partitions: int) -> dict[str, Any]:
+    """Return key and partition on retry-out, the same each time: transmit remembers units by partition.
 
-
-def ingest_partition(meta: MessageMeta, key: bytes | None, partitions: int) -> dict[str, Any]:
-    """Return the partition on the ingest topic from which the message came, and its key."""
-    partition = place_of(meta.position).partition % partitions
-    return {"partition": partition} if key is None else {"partition": partition, "key": key}
+    An unknown destination counts as one that keeps the order of a key.
+    """
+    record = table.destination(meta.pipe, meta.destination)
+    return by_key_or_origin(meta, key, partitions, in_order=record is None or keeps_order(record.to))
 
 
 def delay_partition(meta: MessageMeta, key: bytes | None, partitions: int) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from dataplane.tables.redrives import (
 from dataplane.tables.signals import DestinationSignal, decode_signal
 
 READ_LIMIT: Final = 1_000
+SHUT_US: Final = 120_000_000  # a breaker opens for a minute: a longer time means that clocks differ
 RELEASING_US: Final = 30_000_000  # a release without a report for so long may have ended with its lane
 RECENT_US: Final = (
     600_000_000  # a recovery without an early release (the lane was down) still starts one within this time
@@ -46,23 +47,32 @@ class SignalState:
                 progress = decode_progress(value)
                 self.progress[progress.move] = progress
             elif key.startswith(EARLY_RELEASE_PREFIX):
-                release = decode_early_release(value)
-                self.early_releases[DestinationKey(release.pipe, release.destination)] = release
-                self._released = True
+                self.note_early_release(decode_early_release(value))
             else:
                 self._apply_signal(decode_signal(value), now_us)
         except msgspec.DecodeError:
             return
 
+    def note_early_release(self, progress: EarlyReleaseProgress) -> None:
+        """Apply a report. It never reduces what is known as returned: this lane notes its own before they are read."""
+        name = DestinationKey(progress.pipe, progress.destination)
+        before = self.early_releases.get(name)
+        reached = highest(before.reached if before else {}, progress.reached)
+        self.early_releases[name] = msgspec.structs.replace(progress, reached=reached)
+        self._released = True
+
     def _apply_signal(self, signal: DestinationSignal, now_us: int) -> None:
-        """Apply a destination's signal: it has recovered if the breaker is closed now and was not, or was unknown."""
+        """Apply a destination's signal: it has recovered if the breaker is closed now and was not, or was unknown.
+
+        The end of an opening is limited here, once: a limit at each query would move on with the clock.
+        """
         if not signal.destination:
             return  # of a whole pipe: none of its messages are in the tiers
         name = DestinationKey(signal.pipe, signal.destination)
         before = self._views.get(name)
         if before is not None and before.at_us > signal.at_us:
             return
-        self._views[name] = signal
+        self._views[name] = msgspec.structs.replace(signal, until_us=min(signal.until_us, now_us + SHUT_US))
         if signal.breaker != "closed":
             self._recovered.pop(name, None)
         elif before is None or before.breaker != "closed":

@@ -38,11 +38,11 @@ from dataplane.retrier.retry_messages import (
     retry_out_partition,
     without_leave_header,
 )
-from dataplane.retrier.signal_state import SignalReader
+from dataplane.retrier.signal_state import SHUT_US, SignalReader
 from dataplane.retrier.tiers import delay_until, remaining_us
 from dataplane.runtime.clock import SteadyClock
+from dataplane.runtime.lanes.context import BUSY_WAIT_S, IDLE_WAIT_S, LaneContext
 from dataplane.runtime.lanes.deadletters import DeadLetterWriter, fits
-from dataplane.runtime.lanes.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
 from dataplane.runtime.lanes.poison import CRASHES_DETAIL
 from dataplane.runtime.lanes.slots import SLOTS_A_TOPIC
 from dataplane.tables.records import TopicRecord
@@ -50,12 +50,11 @@ from dataplane.tables.records import TopicRecord
 WINDOW: Final = 2_000  # messages of a partition that the lane holds at once
 WINDOW_BYTES: Final = 2 * 1024 * 1024
 A_TURN: Final = 5_000  # messages forwarded before the loop polls again
-AT_HAND_US: Final = 1_000_000  # a message due this soon stays in memory instead of another pass through a tier
+KEPT_IN_MEMORY_US: Final = 1_000_000  # a message due this soon stays in memory instead of another pass through a tier
 PROBES_PER_S: Final = 5.0  # returned for a destination with an open breaker: enough to notice its recovery
 PROBED_WITHIN_US: Final = 30_000_000
 RELEASING_US: Final = 10_000_000
-SHUT_US: Final = 120_000_000  # a breaker opens for a minute: a longer time means that clocks differ
-UNWELL_US: Final = 300_000_000  # delay of all other messages of such a destination
+UNHEALTHY_US: Final = 300_000_000  # delay of all other messages of such a destination
 REFRESH_EVERY_S: Final = 0.2
 REST_S: Final = 6.0  # no redrives or early releases after a rebalance
 
@@ -63,7 +62,7 @@ REST_S: Final = 6.0  # no redrives or early releases after a rebalance
 class RetrierWork:
     """Forwards messages that are due, and delays the others."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: LaneContext) -> None:
         self._lane = lane
         lane.bound_windows(WINDOW, WINDOW_BYTES)
         self._topics = lane.cell.topics
@@ -157,7 +156,7 @@ class RetrierWork:
                 retry = retry._replace(meta=waits, due_us=due_us)
         if due_us <= now_us:
             self._pass_on(retry)
-        elif retry.slot >= SLOTS_A_TOPIC and due_us - now_us <= AT_HAND_US:
+        elif retry.slot >= SLOTS_A_TOPIC and due_us - now_us <= KEPT_IN_MEMORY_US:
             self._wait(retry, due_us)
         else:
             self._delay(retry, due_us, now_us)
@@ -180,7 +179,7 @@ class RetrierWork:
 
         A destination whose breaker is not closed gets a few messages as probes. The others wait: an early release
         returns them as soon as the destination is healthy, and while it runs, no other messages are added. No message
-        waits beyond the end of its retry span: transmit then makes the final decision.
+        waits beyond the end of its retry horizon: transmit then makes the final decision.
         """
         name = DestinationKey(meta.pipe, meta.destination)
         record = self._lane.table.destination(*name)
@@ -193,7 +192,7 @@ class RetrierWork:
             shut_us = min(max(0, shut_until_us - wall_us), SHUT_US)
             moment_us, paced = self._probes.moment_us(name, now_us + shut_us), True
             if moment_us > now_us + PROBED_WITHIN_US:
-                moment_us, paced = now_us + UNWELL_US, False
+                moment_us, paced = now_us + UNHEALTHY_US, False
         if record is not None and meta.first_us:
             moment_us = min(moment_us, now_us + meta.first_us + record.to.retry.span_s * 1_000_000 - wall_us)
         return max(moment_us, now_us), paced
@@ -201,7 +200,7 @@ class RetrierWork:
     def _pass_on(self, retry: RetryMessage) -> None:
         meta = msgspec.structs.replace(retry.meta, paced=False)
         topic = self._topics["retry-out"]
-        routing = retry_out_partition(meta, retry.message.key(), topic.partitions)
+        routing = retry_out_partition(self._lane.table, meta, retry.message.key(), topic.partitions)
         self._send(topic, retry._replace(meta=meta), routing, [], _fact(meta, Fact.RELEASED))
 
     def _delay(self, retry: RetryMessage, due_us: int, now_us: int) -> None:

@@ -6,6 +6,7 @@ Jobs and answers are encoded as MessagePack. Documents are passed as JSON text, 
 import json
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from functools import cache, partial
 from typing import Any, Final
 
 import msgspec
@@ -18,8 +19,13 @@ from dataplane.plan import CompiledPlan, compile_plan
 from dataplane.plan.about import about
 from dataplane.plan.compare import EventComparison, EventOutcome, described, kind_of, not_accepted, outcome_of
 from dataplane.plan.dryrun import DryRun, SampleEvent, dry_run
-from dataplane.plan.stage import StageError, decode
-from dataplane.spec import PipeSpec, SpecError, parse_pipe_spec
+from dataplane.plan.stage import CompiledSteps, StageError, decode
+from dataplane.schemas.compatibility import incompatibilities
+from dataplane.schemas.idl import named_types
+from dataplane.schemas.normal import normal_form
+from dataplane.schemas.parse import parse
+from dataplane.schemas.types import Compatibility, Incompatibility, ParsedSchema, SchemaRejectedError, SchemaType
+from dataplane.spec import MaskStep, PipeSpec, SpecError, parse_pipe_spec
 from dataplane.spec.checks import EXPRESSION_ROOTS
 from dataplane.spec.compatible import BreakingChange, changes
 from dataplane.spec.schema import SchemaError, SchemaMismatch, checked_schema, compile_schema
@@ -50,19 +56,23 @@ class TryEvent(Struct, frozen=True, tag=True):
 
 
 class FilterCopy(Struct, frozen=True):
-    """One copy of the live tail, as input of a filter."""
+    """One copy of the live tail, or one event of a search, as input of a filter.
+
+    masks: applied to the body before the filter reads it
+    """
 
     meta: MessageMeta
     node: str
     step: str
     body: bytes
+    masks: tuple[MaskStep, ...] = ()
 
 
 class FilterCopies(Struct, frozen=True, tag=True):
     """Apply a filter to copies, in order, until a slice of CPU time is used up. Answered with FilterResult.
 
     message_s: CPU limit in seconds for one copy; above it the worker is killed
-    slice_s:   CPU time in seconds for all copies; the remaining ones are not judged
+    slice_s:   CPU time in seconds for all copies; the remaining ones are not evaluated
     """
 
     text: str
@@ -84,6 +94,32 @@ class CheckSchema(Struct, frozen=True, tag=True):
     event: bytes = b""
 
 
+class SchemaInput(Struct, frozen=True):
+    """A schema of the registry. `references`: position in the job's list of each schema that it refers to, by name."""
+
+    type: SchemaType
+    text: str
+    references: dict[str, int] = {}
+
+
+class CheckVersion(Struct, frozen=True, tag=True):
+    """Parse the last of these schemas and compare it with earlier versions. Answered with VersionChecked.
+
+    schemas: each one refers only to schemas before it
+    earlier: number of each earlier version, and its position in `schemas`, oldest first
+    """
+
+    schemas: list[SchemaInput]
+    level: Compatibility = Compatibility.NONE
+    earlier: list[tuple[int, int]] = []
+
+
+class ReadTypes(Struct, frozen=True, tag=True):
+    """Read the named types of an Avro IDL or protocol file. Answered with TypesRead."""
+
+    text: str
+
+
 class CompareEvents(Struct, frozen=True, tag=True):
     """Run events through two specs and compare, in order, until a slice of CPU time is used up. Answered with Compared.
 
@@ -103,7 +139,7 @@ class CompareEvents(Struct, frozen=True, tag=True):
     slice_s: float
 
 
-SandboxJob = CheckSpec | TryEvent | FilterCopies | CheckSchema | CompareEvents
+SandboxJob = CheckSpec | TryEvent | FilterCopies | CheckSchema | CheckVersion | ReadTypes | CompareEvents
 
 
 class RowFound(Struct, frozen=True, tag=True):
@@ -151,6 +187,34 @@ class SchemaChecked(Struct, frozen=True, tag=True):
     misfit: SchemaMismatch | None = None
 
 
+class VersionChecked(Struct, frozen=True, tag=True):
+    """The parsed schema, and each place at which it and an earlier version are incompatible.
+
+    normal:   normal form, which decides whether two texts are the same schema
+    document: the whole schema with references expanded
+    """
+
+    name: str
+    canonical: str
+    fingerprint: str
+    normal: str
+    document: str
+    broken: list[Incompatibility]
+
+
+class TypesRead(Struct, frozen=True, tag=True):
+    """Full name and schema of each named type, in the order of the file."""
+
+    types: list[tuple[str, str]]
+
+
+class RefusedVersion(Struct, frozen=True, tag=True):
+    """The job raised a SchemaRejectedError."""
+
+    path: str
+    reason: str
+
+
 class RefusedSpec(Struct, frozen=True, tag=True):
     """The job raised a SpecError."""
 
@@ -188,10 +252,13 @@ Answer = (
     | Tried
     | FilterResult
     | SchemaChecked
+    | VersionChecked
+    | TypesRead
     | Compared
     | RefusedSpec
     | RefusedFilter
     | RefusedSchema
+    | RefusedVersion
     | JobOverLimit
     | JobFailed
     | NeedRow
@@ -227,9 +294,11 @@ def run(job: SandboxJob, tools: Tools) -> Answer:
         return RefusedFilter(str(exc))
     except SchemaError as exc:
         return RefusedSchema(list(exc.path), exc.reason)
+    except SchemaRejectedError as exc:
+        return RefusedVersion(exc.path, exc.reason)
 
 
-def _do(job: SandboxJob, tools: Tools) -> Answer:
+def _do(job: SandboxJob, tools: Tools) -> Answer:  # noqa: PLR0911 one return for each kind of job
     match job:
         case CheckSpec(document):
             compile_plan(parse_pipe_spec(document))
@@ -240,6 +309,10 @@ def _do(job: SandboxJob, tools: Tools) -> Answer:
             return FilterResult(list(_passes(job, tools)))
         case CheckSchema():
             return _check_schema(job)
+        case CheckVersion():
+            return _check_version(job)
+        case ReadTypes(text):
+            return TypesRead([(one.name, one.text) for one in named_types(text)])
         case CompareEvents():
             return Compared(list(_compared(job, tools)))
 
@@ -274,11 +347,14 @@ def _verdicts(plan: CompiledPlan, run_: DryRun, one: SampleEvent, follow: str) -
 def _passes(job: FilterCopies, tools: Tools) -> Iterator[bool | None]:
     """Yield one result per copy until slice_s is used up; at least one, so that the caller makes progress."""
     when = compile_expr(job.text, EXPRESSION_ROOTS)
+    hide = cache(partial(CompiledSteps, "mask"))
     began_s = tools.cpu_s()
     for copy in job.copies:
         tools.limit_cpu(job.message_s)
         try:
             body = decode(copy.body) if "body" in when.uses else None
+            if copy.masks:
+                body = hide(copy.masks)(body)
             yield when.test(body, {**about(copy.meta).meta, "node": copy.node, "step": copy.step})
         except (StageError, EvaluationError, CostLimitError):
             yield None
@@ -346,6 +422,16 @@ def _check_schema(job: CheckSchema) -> SchemaChecked:
     text = checked_schema(document)
     broken = changes(json.loads(job.before), document) if job.before else []
     return SchemaChecked(text, list(broken), compile_schema(text)(_event(job.event)) if job.event else None)
+
+
+def _check_version(job: CheckVersion) -> VersionChecked:
+    parsed: list[ParsedSchema] = []
+    for one in job.schemas:
+        parsed.append(parse(one.type, one.text, {name: parsed[place] for name, place in one.references.items()}))
+    new = parsed[-1]
+    broken = incompatibilities(job.level, new, [(number, parsed[place]) for number, place in job.earlier])
+    normal = normal_form(new.type, new.text)
+    return VersionChecked(new.name or "", new.canonical, new.fingerprint, normal, new.document, list(broken))
 
 
 def _event(text: bytes) -> Any:

@@ -39,7 +39,7 @@ HELLO: Final = encode(JobDone())
 log = logging.getLogger("penstock.sandbox")
 
 
-class ParentsRows:
+class ParentTables:
     """Look-up tables that the parent reads (implements dataplane.stages.enrich.TableRows)."""
 
     def __init__(self, parent: Connection) -> None:
@@ -73,7 +73,7 @@ def limit_memory() -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
-def answer(job: bytes, rows: ParentsRows) -> bytes:
+def answer(job: bytes, rows: ParentTables) -> bytes:
     """Return the encoded answer to one encoded job. Every exception becomes an answer."""
     found: Answer
     try:
@@ -101,7 +101,7 @@ def main() -> int:
             cpu_s = float(parent.recv_bytes(100))
             job = parent.recv_bytes(MOST_JOB_BYTES)
             limit_cpu(cpu_s)
-            text = answer(job, ParentsRows(parent))
+            text = answer(job, ParentTables(parent))
             limit_cpu(0)
             parent.send_bytes(text)
     except (EOFError, OSError):

@@ -20,8 +20,8 @@ BRIEF_STEPS: Final = 20_000  # of a pattern on a named field of bounded length; 
 UNKNOWN_STEPS: Final = 500  # per byte, of a pattern that RE2 does not accept
 _NUMBERS: Final = ("const", "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 # Keywords whose subschemas check the same value as the schema that contains them.
-_BESIDE: Final = ("not", "if", "then", "else")
-_BESIDE_MANY: Final = ("allOf", "anyOf", "oneOf")
+_IN_PLACE: Final = ("not", "if", "then", "else")
+_IN_PLACE_LISTS: Final = ("allOf", "anyOf", "oneOf")
 _FIELDS: Final = ("additionalProperties", "unevaluatedProperties", "propertyNames")
 _ITEMS: Final = ("items", "contains", "unevaluatedItems")
 Part = dict[str, Any]
@@ -50,22 +50,22 @@ def crowd(schema: Any) -> int:
 
 def _most(schema: Any, cost: Cost, repeated: bool) -> int:
     """Return the maximum, over all values, of the total cost of the parts that check one value."""
-    parts = list(_beside(schema))
+    parts = list(_in_place(schema))
     here = sum(cost(part, repeated) for part in parts)
     return max(here, sum(_below(part, cost, repeated) for part in parts))
 
 
-def _beside(schema: Any) -> Iterable[Part]:
+def _in_place(schema: Any) -> Iterable[Part]:
     if not isinstance(schema, dict):
         return
     yield schema
-    for word in _BESIDE:
-        yield from _beside(schema.get(word))
-    for word in _BESIDE_MANY:
+    for word in _IN_PLACE:
+        yield from _in_place(schema.get(word))
+    for word in _IN_PLACE_LISTS:
         for one in schema.get(word, ()):
-            yield from _beside(one)
+            yield from _in_place(one)
     for one in schema.get("dependentSchemas", {}).values():
-        yield from _beside(one)
+        yield from _in_place(one)
 
 
 def _below(part: Part, cost: Cost, repeated: bool) -> int:
@@ -122,5 +122,7 @@ def _unevaluated(schema: Any) -> int:
         return max(map(_unevaluated, schema), default=0)
     if not isinstance(schema, dict):
         return 0
-    here = sum(1 for _ in _beside(schema)) // 12 if {"unevaluatedProperties", "unevaluatedItems"} & schema.keys() else 0
+    here = (
+        sum(1 for _ in _in_place(schema)) // 12 if {"unevaluatedProperties", "unevaluatedItems"} & schema.keys() else 0
+    )
     return max(here, *map(_unevaluated, schema.values()), 0)

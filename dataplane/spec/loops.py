@@ -1,4 +1,4 @@
-"""Loops: detect deliveries that would return to our own ingest for ever. Pure.
+"""Loops: detect deliveries that would return to our own ingest without end. Pure.
 
 A destination must not be our own ingest: its configured addresses are refused when a spec is saved and at every
 connect. A loop through a third party's service is detected by a header that counts deliveries.

@@ -93,7 +93,7 @@ def read_schema(text: str) -> Any:
     if len(text.encode(errors="replace")) > MAX_BYTES:
         raise SchemaError((), f"needs at most {MAX_BYTES} bytes")
     try:
-        return json.loads(text, object_pairs_hook=_once)
+        return json.loads(text, object_pairs_hook=unique_pairs)
     except json.JSONDecodeError as exc:
         raise SchemaError((), f"needs JSON: line {exc.lineno} column {exc.colno}: {exc.msg}") from exc
     except RecursionError as exc:
@@ -106,7 +106,7 @@ def checked_schema(document: Any) -> str:
     """Return the document as the JSON text to store. Raises SchemaError, with the path, if ingest could not run it."""
     if not isinstance(document, dict):
         raise SchemaError((), "needs an object")
-    if _levels(document) > MAX_LEVELS:
+    if levels(document) > MAX_LEVELS:
         raise SchemaError((), f"needs at most {MAX_LEVELS} levels")
     try:
         text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -126,7 +126,7 @@ def expanded(document: dict[str, Any]) -> Any:
     """Return the schema with each `$ref` expanded and without annotations. Raises SchemaError."""
     reader = _Reader(document.get("$defs", {}))
     for name in document.get("$defs", {}):
-        reader.follow(_LOCAL + name.replace("~", "~0").replace("/", "~1").replace("%", "%25"), ("$defs", name))
+        reader.follow(local_reference(name), ("$defs", name))
     root = {word: value for word, value in document.items() if word not in _ROOT}
     return reader.read(root, ())
 
@@ -140,6 +140,23 @@ def compile_schema(text: str) -> Check:
 def pointer_of(path: SchemaPath) -> str:
     """Return the JSON pointer (RFC 6901) of a path."""
     return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in path)
+
+
+def path_of(pointer: str) -> SchemaPath:
+    """Return the path of a JSON pointer (RFC 6901)."""
+    return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
+
+
+def local_reference(name: str) -> str:
+    """Return the `$ref` to a definition of the same document."""
+    return "#" + pointer_of(("$defs", name)).replace("%", "%25")
+
+
+def definition_name(reference: str) -> str | None:
+    """Return the name of the definition in the same document that a `$ref` names; None for any other reference."""
+    if not reference.startswith(_LOCAL):
+        return None
+    return unquote(reference.removeprefix(_LOCAL)).replace("~1", "/").replace("~0", "~")
 
 
 def _validator(schema: Any, path: SchemaPath) -> Draft202012Validator:
@@ -174,14 +191,15 @@ def _shown(path: SchemaPath, reason: str) -> SchemaMismatch:
     return SchemaMismatch(pointer_of(path)[:_SHOWN], reason[:_SHOWN])
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of a JSON object, for `object_pairs_hook`. Raises ValueError for a duplicate key."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("an object has a duplicate key")
     return found
 
 
-def _levels(document: Any) -> int:
+def levels(document: Any) -> int:
     """Return the depth of a document, without recursion: it may be deeper than Python's recursion limit."""
     deepest, left = 0, [(document, 1)]
     while left:
@@ -227,8 +245,8 @@ class _Reader:
 
     def follow(self, target: str, path: SchemaPath) -> Any:
         """Return the expanded definition that a `$ref` names. Raises SchemaError."""
-        name = unquote(target.removeprefix(_LOCAL)).replace("~1", "/").replace("~0", "~")
-        if not target.startswith(_LOCAL) or name not in self._defs:
+        name = definition_name(target)
+        if name is None or name not in self._defs:
             raise SchemaError(path, "needs #/$defs/ and the name of a definition in this document; nothing is fetched")
         if name in self._open:
             raise SchemaError(path, f"is circular: {' > '.join([*self._open, name])[:_SHOWN]}")

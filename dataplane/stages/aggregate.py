@@ -43,7 +43,7 @@ def compile_aggregate(aggregate: Aggregate) -> CompiledAggregate:
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a JSON value is a number; a boolean is not."""
+    """Return True if a JSON value is a number; a boolean is not."""
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 

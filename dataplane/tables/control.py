@@ -22,22 +22,26 @@ from dataplane.tables.records import (
     ApiKeyRecord,
     CellRecord,
     DestinationRecord,
+    EventTypesRecord,
     PipeRecord,
     PlanRecord,
     QuotaRecord,
     Record,
     SchemaRecord,
     StopRecord,
+    SubjectRecord,
     api_key_key,
     cell_key,
     decode_record,
     destination_key,
+    event_types_key,
     pipe_key,
     plan_key,
     quota_key,
     record_key,
     schema_key,
     stop_key,
+    subject_key,
 )
 
 MAX_SNAPSHOT_AGE_S: Final = 12 * 3600
@@ -110,6 +114,14 @@ class ControlTable:
     def schema(self, pipe: str, source: str) -> SchemaRecord | None:
         """Return the schema of a source; None if its events are not checked."""
         return self._get(schema_key(pipe, source), SchemaRecord)
+
+    def subject(self, tenant: str, subject: str) -> SubjectRecord | None:
+        """Return a tenant's subject of the schema registry; None if no source uses it."""
+        return self._get(subject_key(tenant, subject), SubjectRecord)
+
+    def event_types(self, pipe: str, source: str) -> EventTypesRecord | None:
+        """Return the event types of a source; None if it has none."""
+        return self._get(event_types_key(pipe, source), EventTypesRecord)
 
     def destination(self, pipe: str, name: str) -> DestinationRecord | None:
         """Return the current record of a destination; None if there is none."""
@@ -188,7 +200,7 @@ class ControlReader:
     def refresh(self, limit: int = 1_000) -> int:
         """Apply the records that have arrived, without blocking. Returns how many records were applied.
 
-        An unreachable broker is no error: the table stays unchanged.
+        An unreachable broker is not an error: the table stays unchanged.
         """
         applied = 0
         for message in self._consumer.consume(limit, 0):

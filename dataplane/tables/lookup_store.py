@@ -1,4 +1,4 @@
-"""Look-up tables of this host on disk: an LMDB store, written by one lookup keeper, read by every lane through mmap.
+"""Look-up tables of this host on disk: an LMDB store, written by one replicator, read by every lane through mmap.
 
 The topic's next offset is stored in the same transaction as the rows, so that reading resumes exactly there after the
 store is opened. A pinned reader sees one consistent state, regardless of later writes.

@@ -26,6 +26,8 @@ class Quotas(Struct, frozen=True, kw_only=True):
     api_keys: int = 2_000
     live_tails: int = 8
     live_tails_per_user: int = 4
+    subjects: int = 1_000
+    schema_versions: int = 10_000
 
 
 class QuotaKind(NamedTuple):
@@ -57,6 +59,8 @@ _LIST: Final = (
     QuotaKind("api_keys", 0, 1_000_000, "keys", "API keys", "keys that are not revoked"),
     QuotaKind("live_tails", 0, 1_000, "live tails", "Live tails", "live tails that are open at the same time"),
     QuotaKind("live_tails_per_user", 0, 1_000, "live tails", "Live tails per user", "of these, by one user"),
+    QuotaKind("subjects", 0, 100_000, "subjects", "Subjects", "subjects of the schema registry"),
+    QuotaKind("schema_versions", 0, 1_000_000, "versions", "Schema versions", "versions of these subjects together"),
 )  # fmt: skip
 KINDS: Final[Mapping[str, QuotaKind]] = {kind.name: kind for kind in _LIST}
 # Quotas that the data plane enforces; the tenant's control record has them.

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from dataplane.names import ALL_KEYS_PERCENT, LANE_KINDS, PURPOSES, LaneKind, Purpose
+from dataplane.schemas.types import SchemaType
 from dataplane.spec import DestinationSpec, PipeSpec
 
 
@@ -102,6 +103,51 @@ class SchemaRecord(Struct, tag="schema", tag_field="kind", frozen=True):
     text: str
 
 
+class RegisteredSchema(Struct, frozen=True):
+    """One version of a subject.
+
+    schema_id:   id on the wire, unique in the tenant
+    number:      version of the subject
+    fingerprint: SHA-256 of the canonical form, hex
+    document:    the whole schema with references expanded
+    """
+
+    schema_id: int
+    number: int
+    type: SchemaType
+    fingerprint: str
+    document: str
+
+
+class SubjectRecord(Struct, tag="subject", tag_field="kind", frozen=True):
+    """A subject of the schema registry that a source uses: its newest versions, the newest last.
+
+    The documents of one record have at most MAX_SUBJECT_BYTES together; older versions are left out. A release that
+    does not know this kind takes all events, as without one.
+    """
+
+    tenant: str
+    subject: str
+    version: int
+    schemas: list[RegisteredSchema]
+
+
+class EventTypesRecord(Struct, tag="event-types", tag_field="kind", frozen=True):
+    """Event types of a source: the subject that the events of each type must fit.
+
+    type_from: "" (the source has one event type), "field:<path>" (a field of the event, in the path grammar of key
+               paths), or "header:<name>" (a request or record header; a name such as ce-type is the CloudEvents
+               attribute)
+    subjects:  by event type; with type_from "" the only key is "". Without any the source takes all events
+    """
+
+    pipe: str
+    source: str
+    version: int
+    type_from: str
+    subjects: dict[str, str]
+
+
 class DestinationRecord(Struct, tag="destination", tag_field="kind", frozen=True):
     """Current settings of a destination; retries of old messages use them too, so that a corrected URL applies to them.
 
@@ -178,11 +224,16 @@ Record = (
     | PlanRecord
     | ApiKeyRecord
     | SchemaRecord
+    | SubjectRecord
+    | EventTypesRecord
     | DestinationRecord
     | RedriveRecord
     | StopRecord
     | QuotaRecord
 )
+MAX_SUBJECT_BYTES: Final = 512 * 1024  # of the documents in one SubjectRecord
+TYPE_IN_FIELD: Final = "field:"  # before a path, in `type_from`
+TYPE_IN_HEADER: Final = "header:"  # before a name, in `type_from`
 # Kinds of lanes and topics that the first release with this wire version did not have; add new kinds here, too.
 LATER_KINDS: Final = frozenset({"process-slow"})
 # Kinds of records, as on the wire.
@@ -214,6 +265,16 @@ def api_key_key(digest: str) -> str:
 def schema_key(pipe: str, source: str) -> str:
     """Return the key of the record of a source's schema."""
     return f"schema/{pipe}/{source}"
+
+
+def subject_key(tenant: str, subject: str) -> str:
+    """Return the key of the record of a tenant's subject."""
+    return f"subject/{tenant}/{subject}"
+
+
+def event_types_key(pipe: str, source: str) -> str:
+    """Return the key of the record of a source's event types."""
+    return f"event-types/{pipe}/{source}"
 
 
 def destination_key(pipe: str, name: str) -> str:
@@ -249,6 +310,10 @@ def record_key(record: Record) -> str:
             key = api_key_key(record.digest)
         case SchemaRecord():
             key = schema_key(record.pipe, record.source)
+        case SubjectRecord():
+            key = subject_key(record.tenant, record.subject)
+        case EventTypesRecord():
+            key = event_types_key(record.pipe, record.source)
         case DestinationRecord():
             key = destination_key(record.pipe, record.name)
         case RedriveRecord():

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from confluent_kafka import KafkaError
 
-from dataplane.runtime.lanes.lane import Lane
+from dataplane.runtime.lanes.context import LaneContext
 from dataplane.tables.blocks import (
     BLOCK_VERSION,
     BlockKind,
@@ -31,7 +31,7 @@ NEW_SLOT_S: Final = 1.0  # after a partition's assignment: by then its former ow
 class KeyOrder:
     """Blocked and held keys of all destinations, kept up to date. Used from the lane's thread."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: LaneContext) -> None:
         self._lane = lane
         self._topic = lane.cell.topics["blocked"].name
         self._blocks = KeyBlocks()

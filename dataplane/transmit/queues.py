@@ -16,7 +16,7 @@ from typing import Final
 from dataplane.causes import Cause
 from dataplane.ledger.facts import Fact
 from dataplane.plan import StageError
-from dataplane.runtime.lanes.lane import Lane
+from dataplane.runtime.lanes.context import LaneContext
 from dataplane.spec import BatchSettings
 from dataplane.transmit.deliveries.batches import CONTENT_TYPES, ITEM_BYTES, batch_body, next_batch
 from dataplane.transmit.deliveries.delivery import Delivery, DeliveryBatch
@@ -31,20 +31,22 @@ from dataplane.transmit.records.writer import RecordWriter
 log = logging.getLogger(__name__)
 
 SHARED_S: Final = 60.0
-AWAY_DELAY_S: Final = 10.0  # the shortest delay tier: meanwhile other destinations get their turn
+RESCHEDULE_DELAY_S: Final = 10.0  # the shortest delay tier: meanwhile other destinations get their turn
 LOCKED_DELAY_S: Final = 60.0
 AGAIN_S: Final = 1.0
 REST_S: Final = 60.0
 ASIDE_DELAY_US: Final = 1_000_000
 IN_PLACE_CAP_US: Final = 60_000_000  # longest pause between attempts of a message that others of its key wait for
 ORDERED_ROOM: Final = 2_000  # ordered messages per destination that wait in a retry lane; more go to the retrier
-PUT_AWAY_A_TURN: Final = 500  # per destination and pass: a few milliseconds of producing, then others get their turn
+RESCHEDULED_A_PASS: Final = 500  # per destination and pass: a few milliseconds of producing, then others get their turn
 
 
 class DeliveryQueues:
     """Every send that waits: in its destination's queue, or for the end of a pause between two local retries."""
 
-    def __init__(self, lane: Lane, ends: Outcomes, sender: HttpSender, writer: RecordWriter, order: KeyOrder) -> None:
+    def __init__(
+        self, lane: LaneContext, ends: Outcomes, sender: HttpSender, writer: RecordWriter, order: KeyOrder
+    ) -> None:
         self._lane = lane
         self.request_of: RequestOf = request_of  # renders an attempt of one message
         self._ends = ends
@@ -93,7 +95,7 @@ class DeliveryQueues:
             for send in early:
                 self._add_ordered(send, now_s)
         turns = self._ends.turns
-        for _ in range(min(len(turns), PUT_AWAY_A_TURN)):
+        for _ in range(min(len(turns), RESCHEDULED_A_PASS)):
             self._take_turn(turns.popleft())
         for target in list(self._ready):
             self._go(target, now_s)
@@ -115,52 +117,38 @@ class DeliveryQueues:
 
     def forget(self, lost: Callable[[Delivery], bool]) -> None:
         """Forget the sends that have not begun and that `lost` selects: another lane reads them again."""
-        for target in self._ordered:
-            self._ends.on_drain_timeout(target.keys.take_out(lost))
-        self._early = [send for send in self._early if not lost(send)]
-        self._ends.on_drain_timeout(_take_from(self._ends.turns, lost))
-        for target in self._ready:
-            self._ends.on_drain_timeout(_take_from(target.queue, lost))
-        self._ends.on_drain_timeout(send for _, _, send in self._pausing if lost(send))
-        self._pausing = [entry for entry in self._pausing if not lost(entry[2])]
-        heapq.heapify(self._pausing)
+        self._ends.on_drain_timeout(self._remove(lost))
 
     def take_out(self, wanted: set[int]) -> list[Delivery]:
         """Remove and return the waiting sends whose `id()` is in `wanted`."""
-        out = []
-        for target in self._ordered:
-            out += target.keys.take_out(lambda send: id(send) in wanted)
-        for target in self._ready:
-            out += _take_from(target.queue, lambda send: id(send) in wanted)
-        out += _take_from(self._ends.turns, lambda send: id(send) in wanted)
-        out += [send for send in self._early if id(send) in wanted]
-        self._early = [send for send in self._early if id(send) not in wanted]
-        out += [send for _, _, send in self._pausing if id(send) in wanted]
-        self._pausing = [entry for entry in self._pausing if id(entry[2]) not in wanted]
+        return self._remove(lambda send: id(send) in wanted)
+
+    def _remove(self, wanted: Callable[[Delivery], bool]) -> list[Delivery]:
+        """Remove and return the waiting sends that `wanted` selects; those that pause come first."""
+        out = [send for _, _, send in self._pausing if wanted(send)]
+        self._pausing = [entry for entry in self._pausing if not wanted(entry[2])]
         heapq.heapify(self._pausing)
+        for target in self._ordered:
+            out += target.keys.take_out(wanted)
+        out += [send for send in self._early if wanted(send)]
+        self._early = [send for send in self._early if not wanted(send)]
+        out += _take_from(self._ends.turns, wanted)
+        for target in self._ready:
+            out += _take_from(target.queue, wanted)
         return out
 
     def put_aside(self, send: Delivery) -> None:
         """Schedule a retry of a send, to free its place in the ack window."""
         if send.is_ordered and self._order.retries:
             send.target.keys.go_round(send, send.key or b"")
-            self._ends.schedule_retry(send, _now_us() + int(AWAY_DELAY_S * 1_000_000))
+            self._ends.schedule_retry(send, _now_us() + int(RESCHEDULE_DELAY_S * 1_000_000))
         else:
             self._ends.schedule_retry(send, _now_us() + ASIDE_DELAY_US)
 
     def empty(self) -> tuple[list[Delivery], list[Delivery]]:
         """Remove everything that waits; return the sends without an attempt in this round, and those with one."""
-        queued = [send for target in self._ordered for send in target.keys.take_out(lambda _send: True)]
-        queued += [*self._early, *self._ends.turns]
-        self._early = []
-        self._ends.turns.clear()
-        queued += [send for target in self._ready for send in target.queue]
-        for target in self._ready:
-            target.queue.clear()
-        pausing = [send for _, _, send in self._pausing]
-        self._ready.clear()
-        self._pausing = []
-        return [send for send in queued if not send.tries], [*pausing, *(send for send in queued if send.tries)]
+        found = self._remove(lambda _send: True)
+        return [send for send in found if not send.tries], [send for send in found if send.tries]
 
     def _resume(self, now_s: float) -> None:
         """Move sends whose pause is over to the heads of their queues, in the order in which they became due."""
@@ -210,7 +198,7 @@ class DeliveryQueues:
     def _go(self, target: DestinationTarget, now_s: float) -> None:
         if target.tokens is not None and target.tokens.due(now_s):
             begin_fetch(target, target.tokens, self._sender)
-        action = target.course(now_s)
+        action = target.queue_action(now_s)
         if action is QueueAction.SEND:
             self._send(target, now_s)
         elif action is not QueueAction.WAIT:
@@ -288,9 +276,9 @@ class DeliveryQueues:
             self.add_together(members[middle:])
             self.add_together(members[:middle])
             return
-        self._bury_unsendable(members[0], target)
+        self._dead_letter_unsendable(members[0], target)
 
-    def _bury_unsendable(self, send: Delivery, target: DestinationTarget) -> None:
+    def _dead_letter_unsendable(self, send: Delivery, target: DestinationTarget) -> None:
         """Dead-letter a message that cannot be rendered because of our own error. Logs the exception being handled."""
         names = (send.unit.pipe, target.record.name, send.meta.id)
         log.exception("could not build a request: pipe=%s destination=%s id=%s", *names)
@@ -316,7 +304,7 @@ class DeliveryQueues:
         except HOST_ERRORS:
             raise
         except Exception:
-            self._bury_unsendable(send, target)
+            self._dead_letter_unsendable(send, target)
             return
         target.active += 1
         if not send.tries:
@@ -340,18 +328,18 @@ class DeliveryQueues:
         """Schedule retries for messages that waited too long, because their destination is slower than its traffic."""
         if target.ordered and self._order.retries:
             return  # they wait in this lane
-        for _ in range(min(len(target.queue), PUT_AWAY_A_TURN)):
+        for _ in range(min(len(target.queue), RESCHEDULED_A_PASS)):
             if now_s - target.queue[0].taken_s <= target.patience_s:
                 return
-            self._schedule_retry(target.queue.popleft(), AWAY_DELAY_S, now_s)
+            self._schedule_retry(target.queue.popleft(), RESCHEDULE_DELAY_S, now_s)
 
     def _put_away(self, target: DestinationTarget, action: QueueAction, now_s: float) -> None:
-        for _ in range(min(len(target.queue), PUT_AWAY_A_TURN)):
+        for _ in range(min(len(target.queue), RESCHEDULED_A_PASS)):
             send = target.queue.popleft()
             match action:
                 case QueueAction.CANCEL:
                     self._ends.finish(send, Fact.CANCELLED, "")
-                case QueueAction.HOLD if target.lets_through(send.meta):
+                case QueueAction.HOLD if target.is_exempt_from_hold(send.meta):
                     self._let_through(target, send, now_s)
                 case QueueAction.HOLD:
                     self._ends.hold(send)
@@ -362,7 +350,7 @@ class DeliveryQueues:
 
     def _let_through(self, target: DestinationTarget, send: Delivery, now_s: float) -> None:
         """Send a single message of a held destination as soon as it has an access token and the limits allow it."""
-        if not target.may_sign_in(now_s) or not self._sender.room or target.room_by_limits(now_s) < 1:
+        if not target.has_token(now_s) or not self._sender.room or target.room_by_limits(now_s) < 1:
             target.queue.append(send)
         elif self._may_begin(send):
             if target.rate is not None:
@@ -374,7 +362,7 @@ class DeliveryQueues:
                 self._begin_batch(target, [send], batch)
 
     def _schedule_retry(self, send: Delivery, wait_s: float, now_s: float) -> None:
-        """Schedule a retry after `wait_s` and a jitter, or dead-letter a message whose retry span would be exceeded.
+        """Schedule a retry after `wait_s` and a jitter, or dead-letter a message whose retry horizon would be exceeded.
 
         The jitter keeps messages that were rescheduled together from returning together.
         """
@@ -391,7 +379,7 @@ class DeliveryQueues:
             self._ends.dead_letter(send, target.locked or Cause.EXPIRED, detail)
         elif send.is_ordered and self._order.retries:
             # It waits in this lane, so that nothing overtakes it, and only briefly: the breaker may close early.
-            self.add_later(send, now_s + min(max(wait_s + spread_s, AGAIN_S), AWAY_DELAY_S))
+            self.add_later(send, now_s + min(max(wait_s + spread_s, AGAIN_S), RESCHEDULE_DELAY_S))
         else:
             self._ends.schedule_retry(send, due_us, asked_us=asked_us)
 

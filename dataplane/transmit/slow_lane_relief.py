@@ -5,8 +5,8 @@ Only those few are produced to retry-in; a send in flight is cancelled and may a
 
 from typing import Final
 
-from dataplane.runtime.lanes.lane import Lane
-from dataplane.transmit.deliveries.delivery import members_of, sends_of
+from dataplane.runtime.lanes.context import LaneContext
+from dataplane.transmit.deliveries.delivery import cancelled_deliveries, members_of
 from dataplane.transmit.http.sender import HttpSender
 from dataplane.transmit.outcomes.outcomes import Outcomes
 from dataplane.transmit.queues import DeliveryQueues
@@ -24,7 +24,7 @@ def blocked_by_few(span: int, unsettled: int, limit: int) -> bool:
 class SlowLaneRelief:
     """Check the ack windows every LOOK_EVERY_S seconds, and free blocked ones."""
 
-    def __init__(self, lane: Lane, ends: Outcomes, queues: DeliveryQueues, sender: HttpSender) -> None:
+    def __init__(self, lane: LaneContext, ends: Outcomes, queues: DeliveryQueues, sender: HttpSender) -> None:
         self._lane = lane
         self._ends = ends
         self._queues = queues
@@ -49,7 +49,7 @@ class SlowLaneRelief:
         }
         waiting = self._queues.take_out(set(few))
         begun = self._sender.cancel(lambda token: any(id(send) in few for send in members_of(token)))
-        out = {id(send) for send in [*waiting, *sends_of(begun)]}
+        out = {id(send) for send in [*waiting, *cancelled_deliveries(begun)]}
         for send in list(self._ends.under_way.values()):  # in the order read, which keeps the order per key
             if id(send) in out:
                 self._queues.put_aside(send)

@@ -12,7 +12,7 @@ from dataplane.ledger.meta import Headers
 from dataplane.ledger.traceparent import carrying, sampled
 from dataplane.ledger.units import format_position
 from dataplane.plan import StageError
-from dataplane.runtime.lanes.lane import Lane
+from dataplane.runtime.lanes.context import LaneContext
 from dataplane.runtime.telemetry.tracing import SpanKind, Tracing, traceparent_of
 from dataplane.transmit.deliveries.delivery import Delivery
 from dataplane.transmit.deliveries.rendered_delivery import RenderedDelivery, request_of
@@ -69,7 +69,7 @@ class TransmitTracing:
 class TracedAttemptBook(AttemptBook):
     """Attempt log that also ends the attempts' spans."""
 
-    def __init__(self, lane: Lane, traces: TransmitTracing) -> None:
+    def __init__(self, lane: LaneContext, traces: TransmitTracing) -> None:
         super().__init__(lane)
         self._traces = traces
 

@@ -13,9 +13,9 @@ from confluent_kafka import Message
 
 from dataplane.causes import Cause
 from dataplane.ledger.meta import Headers, MessageMeta
-from dataplane.runtime.lanes.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
+from dataplane.runtime.lanes.context import BUSY_WAIT_S, IDLE_WAIT_S, LaneContext
 from dataplane.runtime.lanes.poison import CRASHES_DETAIL
-from dataplane.transmit.deliveries.delivery import Delivery, DeliveryBatch, sends_of
+from dataplane.transmit.deliveries.delivery import Delivery, DeliveryBatch, cancelled_deliveries
 from dataplane.transmit.deliveries.settled_units import UnitRound
 from dataplane.transmit.destinations.breaker_gossip import BreakerGossip
 from dataplane.transmit.destinations.registry import TargetRegistry
@@ -35,7 +35,7 @@ CUT_SHORT_DELAY_US: Final = 1_000_000
 class TransmitWork:
     """Parallel sends with a total timeout, under each destination's limits and breaker."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: LaneContext) -> None:
         self._lane = lane
         self._targets = TargetRegistry(lane)
         settings = lane.settings
@@ -71,7 +71,7 @@ class TransmitWork:
             duplicate.places.append(slot_offset)
             return
         target = self._targets.find(meta.pipe, meta.destination)
-        target.took(meta, now_s)
+        target.note_read(meta, now_s)
         key, body = message.key(), message.value() or b""
         send = Delivery(unit, meta, target, headers, key, body, [slot_offset], now_s, now_us)
         self._ends.under_way[unit] = send
@@ -144,7 +144,7 @@ class TransmitWork:
         """Schedule retries for sends that began and are unanswered; sends that never began stay uncommitted."""
         untried, tried = self._queues.empty()
         self._ends.on_drain_timeout(untried)
-        tried += sends_of(self._sender.cancel_all())
+        tried += cancelled_deliveries(self._sender.cancel_all())
         for send in tried:
             if send.is_ordered and self._order.retries:
                 self._ends.on_drain_timeout([send])  # stays uncommitted: the next lane reads it in its order

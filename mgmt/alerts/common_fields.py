@@ -25,7 +25,7 @@ Fields = dict[str, str]  # path -> value in words, or its type in brackets
 
 
 def fields_of(body: bytes) -> Fields | None:
-    """Return the fields of a JSON object with their values, or types for values that are no category; else None."""
+    """Return the fields of a JSON object with their values, or types for values that are not categories; else None."""
     if len(body) > MOST_BYTES:
         return None
     try:
@@ -53,7 +53,7 @@ def with_messages(details: Mapping[str, Any], messages: Sequence[Fields]) -> dic
 def named_fields(details: Mapping[str, Any], samples: Iterable[FieldObservation]) -> list[dict[str, Any]]:
     """Return the shared fields that set the failing messages apart from the pipe's events, the rarest first.
 
-    samples: recent samples of the pipe's events. Without them nothing is named: what all events have is no cause.
+    samples: recent samples of the pipe's events. Without them nothing is named: what all events have is not a cause.
     """
     if details.get("examined", 0) < LEAST_MESSAGES:
         return []

@@ -1,7 +1,7 @@
 """Decide whether one partition gets so much more than its share of a pipe's events that it lags, or soon will. Pure.
 
 One lane reads a partition, as one consumer of a group does in Kafka, so more lanes do not help a hot partition: only
-other keys, or other partitions for the events of a key, do. An uneven distribution that harms nothing is no alert.
+other keys, or other partitions for the events of a key, do. An uneven distribution without a delay raises no alert.
 """
 
 from collections.abc import Mapping, Sequence

@@ -9,7 +9,7 @@ from django.db.models import Q
 from dataplane.causes import Cause
 from mgmt.ids import id_maker
 from mgmt.pipes.models import Pipe
-from mgmt.tenancy.models.tenancy import Tenant
+from mgmt.tenancy.models import Tenant
 
 
 class Alert(models.Model):
@@ -90,17 +90,20 @@ class Alert(models.Model):
     @property
     def figures(self) -> dict[str, Any]:
         """The details without what is only needed to compute them again."""
-        return {name: value for name, value in self.details.items() if name not in ("shared", "buckets")}
+        return {name: value for name, value in self.details.items() if name not in ("shared", "buckets", "kinds")}
 
     @property
-    def counts_messages(self) -> bool:
-        """True if `count` is a number of messages, lost or waiting ones; otherwise it counts failures."""
-        return self.cause in (Cause.LOST, Cause.FAILING, Cause.DELAYED, Cause.HOT_PARTITION)
+    def counted(self) -> str:
+        """The noun for one of what `count` counts: messages, drifting fields, rejected events, otherwise failures."""
+        if self.cause in (Cause.NUMERIC_DRIFT, Cause.REJECTING):
+            return "field" if self.cause == Cause.NUMERIC_DRIFT else "event"
+        waits = self.cause in (Cause.LOST, Cause.FAILING, Cause.DELAYED, Cause.HOT_PARTITION)
+        return "message" if waits else "failure"
 
     @property
     def cause_of_dead_letters(self) -> str:
         """Cause of the dead letters that the alert is about; "" if they may have any, such as after `dead-rate`."""
-        return "" if self.counts_messages or self.cause == Cause.DEAD_RATE else self.cause
+        return "" if self.counted != "failure" or self.cause == Cause.DEAD_RATE else self.cause
 
 
 class AlertChannel(models.Model):

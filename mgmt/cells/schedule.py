@@ -16,5 +16,7 @@ EVERY_S: Final[Mapping[str, float]] = {
     "autoscaler.tick": 5.0,
     "observer.notify": 5.0,
     "observer.watch_destinations": 10.0,
+    "observer.watch_kafka": 10.0,
+    "observer.keep_rollups": 10.0,
     "observer.watch_patterns": 30.0,
 }

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from mgmt.deliveries.attempt_serializers import (
     ATTEMPTS_EXAMPLE,
+    SLOWEST_EXAMPLE,
     STATE_EXAMPLE,
     UNDELIVERED_EXAMPLE,
     WAITING_EXAMPLE,
@@ -18,6 +19,7 @@ from mgmt.deliveries.attempt_serializers import (
     AttemptPageOut,
     DestinationStateOut,
     RecentStateOut,
+    SlowestOut,
     UndeliveredOut,
     WaitingGroupsOut,
 )
@@ -26,6 +28,7 @@ from mgmt.deliveries.queries.attempts import OUTCOMES, AttemptFilter, attempt_li
 from mgmt.deliveries.queries.breakers import breaker_of
 from mgmt.deliveries.queries.delivery import dead_letters, delivery_state, held_messages, redrives_of
 from mgmt.deliveries.queries.message_selection import MessageSelection, preview, waiting_by_cause
+from mgmt.deliveries.queries.slowest import MOST_READ, measure_for, slowest_messages
 from mgmt.deliveries.serializers import (
     ChosenIn,
     HeldOut,
@@ -42,6 +45,7 @@ from mgmt.deliveries.serializers import LetterOut as Letter
 from mgmt.deliveries.undelivered_views import problem_line, problems_of
 from mgmt.ledger.queries.bucket_range import DEFAULT_SPAN, SPANS, span_until
 from mgmt.ledger.queries.minutes import bins_at
+from mgmt.ledger.queries.timing import SLICE_NAMES
 from mgmt.messages.queries.records import RecordUnavailableError, StoredRecord, read_record
 from mgmt.models import DeadLetter, OffsetSet, Pipe
 from mgmt.services import cancel_redrive, start_redrive
@@ -60,6 +64,7 @@ from mgmt.web.pagination import (
     text_of,
     time_of,
 )
+from mgmt.web.time_ranges import RANGE_PARAMETERS, range_of
 
 EXACT = ("destination", "cause", "message_id", "key")
 FILTERS = [
@@ -81,6 +86,14 @@ ATTEMPT_FILTERS = [
         for name in ("since", "until")
     ),
 ]
+
+STAGE = OpenApiParameter(
+    "stage",
+    str,
+    enum=list(SLICE_NAMES.values()),
+    description="Stage of the delivery time, as in the `parts` of `timing/`. Default: the whole delivery. "
+    f"The newest {MOST_READ:,} attempts of the range are searched.",
+)
 
 
 class AttemptsView(View):
@@ -107,6 +120,29 @@ class AttemptsView(View):
         )
         found, paginator = page_of(attempt_rows(pipe_id=row.id, wanted=wanted), request, TimePage())
         return paginator.get_paginated_response(AttemptOut([attempt_line(one) for one in found], many=True).data)
+
+
+class SlowestView(View):
+    """Slowest messages of a pipe."""
+
+    @operation(
+        "list_slowest_messages",
+        parameters=[*RANGE_PARAMETERS, STAGE],
+        responses=answers(200, SlowestOut, "not-found"),
+        examples=[example(SLOWEST_EXAMPLE)],
+    )
+    def get(self, request: Request, pipe: str) -> Response:
+        """List the slowest messages of a time range, the slowest first, from their recorded attempts.
+
+        Every failed attempt is recorded, and a sample of the successful ones. For the stage `transmit` the duration is
+        the time of the requests, for `retry wait` the time between the attempts. For any other stage it is that of the
+        whole delivery, because the time in the stage is kept as a distribution and not for each message.
+        """
+        row, span = access.get_pipe(self.user, pipe), range_of(request)
+        stage = choice_of(request, "stage", list(SLICE_NAMES.values()))
+        found = slowest_messages(pipe_id=row.id, span=span, measure=measure_for(stage))
+        body = {"range": span.name, "stage": stage, "measure": found.measure, "is_cut": found.is_cut}
+        return Response(SlowestOut(body | {"results": found.messages}).data)
 
 
 class UndeliveredView(View):
@@ -217,7 +253,7 @@ class HeldMessagesView(View):
         return paginator.get_paginated_response(HeldOut(found, many=True).data)
 
 
-class MovesView(View):
+class RedrivesView(View):
     """Moves of a pipe."""
 
     @operation(
@@ -273,7 +309,7 @@ class PreviewView(View):
         return Response(PreviewOut(preview(pipe_id=row.id, chosen=_chosen(body_of(request, ChosenIn)))).data)
 
 
-class MoveView(View):
+class RedriveView(View):
     """One move."""
 
     @operation("get_move", responses=answers(200, MoveOut, "not-found"))
@@ -282,7 +318,7 @@ class MoveView(View):
         return Response(MoveOut(access.get_redrive(self.user, pipe, move)).data)
 
 
-class AbortMoveView(View):
+class AbortRedriveView(View):
     """Abort of a move."""
 
     @operation("abort_move", request=None, responses=answers(200, MoveOut, "role-too-low", "not-found"))

@@ -6,6 +6,7 @@ from rest_framework import serializers
 
 from dataplane.ledger.bins import Bin
 from mgmt.deliveries.queries.attempts import OUTCOMES, AttemptLine
+from mgmt.deliveries.queries.slowest import Measure
 from mgmt.deliveries.serializers import StandingOut
 from mgmt.ledger.serializers import BinsOut
 from mgmt.models import OffsetSet
@@ -44,6 +45,34 @@ class AttemptPageOut(PageOut):
     """A page of attempts, newest first."""
 
     results = AttemptOut(many=True)
+
+
+class SlowMessageOut(serializers.Serializer[Any]):
+    """One message at one destination, with its duration."""
+
+    position = serializers.CharField(help_text="See `GET /pipes/{pipe}/messages/{position}/`.")
+    child = serializers.IntegerField(help_text="Number of the child of an exploded message; 0 for any other.")
+    message_id = serializers.CharField()
+    minute = serializers.IntegerField(source="bucket", help_text="Minute in which the message counts.")
+    destination = serializers.CharField()
+    accepted_at = serializers.DateTimeField(allow_null=True, help_text="Time at which ingest accepted the message.")
+    attempts = serializers.IntegerField(help_text="Number of its recorded attempts.")
+    took_us = serializers.IntegerField(help_text="Duration by `measure`.")
+    bin = serializers.CharField(help_text="Where the message is now; empty if it is not counted there yet.")
+
+
+class SlowestOut(serializers.Serializer[Any]):
+    """Slowest messages of a time range."""
+
+    range = serializers.CharField(help_text="Empty if `since` and `until` name the range.")
+    stage = serializers.CharField(help_text="Empty for the whole delivery.")
+    measure = serializers.ChoiceField(
+        [str(name) for name in Measure],
+        help_text="`whole`: from the acceptance to the end of the latest recorded attempt; `requests`: sum of the "
+        "requests; `between`: time between the attempts.",
+    )
+    is_cut = serializers.BooleanField(help_text="True if the range has more attempts than were searched.")
+    results = SlowMessageOut(many=True)
 
 
 class UndeliveredCauseOut(serializers.Serializer[Any]):
@@ -141,6 +170,25 @@ ATTEMPTS_EXAMPLE: Final = {
             "next_at": None,
             "gives_up_at": None,
             "answer": "HTTP/1.1 401 Unauthorized",
+        }
+    ],
+}
+SLOWEST_EXAMPLE: Final = {
+    "range": "1h",
+    "stage": "transmit",
+    "measure": "requests",
+    "is_cut": False,
+    "results": [
+        {
+            "position": "1-0-7",
+            "child": 0,
+            "message_id": "019a8441-6f3c-7d51-8f0a-2b6d5c1f9e77",
+            "minute": 29384711,
+            "destination": "crm",
+            "accepted_at": "2025-11-14T21:11:20Z",
+            "attempts": 3,
+            "took_us": 42000000,
+            "bin": "delivered",
         }
     ],
 }

@@ -9,13 +9,16 @@ DESTINATION: Final = "the destination's owner"
 SOURCE: Final = "the sender of the events"
 PIPE: Final = "an editor of the pipe"
 OPERATOR: Final = "the operator of Penstock"
-AGAIN, HELD, FINAL, REFUSED, LOST, QUEUED = "again", "held", "final", "refused", "lost", "queued"
+AGAIN, HELD, FINAL, REFUSED, LOST, QUEUED, UNAFFECTED = (
+    "again", "held", "final", "refused", "lost", "queued", "unaffected",
+)  # fmt: skip
 ENDINGS: Final = {
     AGAIN: "retried automatically",
     HELD: "held until released",
     FINAL: "final: a dead letter",
     LOST: "lost: no outcome was recorded",
     QUEUED: "queued: processed in turn",
+    UNAFFECTED: "not affected: delivered as usual",
     REFUSED: "rejected by ingest: the sender must send it again",
 }
 _KEPT: Final = "Then resume the destination: Penstock sends one message, and releases the rest if it is accepted."
@@ -47,7 +50,7 @@ def _final(code: Cause, words: str, meaning: str, *todo: str, whose: str = DESTI
     return CauseText(code, words, meaning, whose, FINAL, (*todo, _RESEND))
 
 
-def _unready(code: Cause, words: str, meaning: str, *todo: str, whose: str = PIPE) -> CauseText:
+def _final_in_steps(code: Cause, words: str, meaning: str, *todo: str, whose: str = PIPE) -> CauseText:
     return CauseText(code, words, meaning, whose, FINAL, (*todo, _RUN_AGAIN))
 
 
@@ -122,15 +125,33 @@ ALL: Final = (
         "one partition receives too many events",
         "Events with the same key are stored on the same partition, and one partition gets much more than its share of "
         "the pipe's events. It lags, or soon will: a partition is read by one process, so more capacity does not help. "
-        "The alert is resolved after five minutes without that.",
+        "The alert is resolved after five minutes without this imbalance.",
         PIPE,
         QUEUED,
         (
             "If the order of the key's events does not matter, distribute them over all partitions: "
             "the button Spread the keys publishes a revision that does so, and a revert undoes it.",
             "If it matters, use a finer key, such as the order instead of the customer.",
-            "If neither is possible, ask the operator of Penstock to move the pipe to a cell of its own: only it then "
-            "waits.",
+            "If neither is possible, ask the operator of Penstock to move the pipe to a cell of its own, where "
+            "it delays no other pipe.",
+        ),
+    ),
+    CauseText(
+        Cause.NUMERIC_DRIFT,
+        "numeric fields have unusual values",
+        "The values of a numeric field of the events are distributed differently than at this hour on earlier days, in "
+        "two samples in a row of at least 15 minutes and 200 values each. The measure is the population stability "
+        "index, which is above 0.25 and far above its usual level for this field. Fields are not compared "
+        "during a ramp, a new revision or a change of the cell. The alert is resolved once the values are usual again, "
+        "or have stayed as they are for a day.",
+        SOURCE,
+        UNAFFECTED,
+        (
+            "Compare the two distributions: a shift of all values suggests a changed unit, scale or model; one range "
+            "that grows suggests a default value or a stuck sensor; a wider spread suggests mixed senders.",
+            "Ask the sender of the events what changed at the time at which the alert was opened.",
+            "If the change is intended, acknowledge the alert: it is resolved after a day with the new values.",
+            "If the field changes often, choose Ignore this field. Other fields are still compared.",
         ),
     ),
     _final(
@@ -205,7 +226,8 @@ ALL: Final = (
     _again(
         Cause.NO_ANSWER,
         "connection closed without a response",
-        "The connection was closed after the request and before a status. It may have processed the message.",
+        "The connection was closed after the request and before a status. The destination may have processed the "
+        "message.",
         "Make the destination recognise duplicates by their webhook-id.",
     ),
     _again(
@@ -289,21 +311,30 @@ ALL: Final = (
         "Contact the operator: the log of the sending process has the details.",
         whose=OPERATOR,
     ),
-    _unready(
+    _final_in_steps(
         Cause.DECODE,
         "the body is not JSON",
         "Steps need JSON, and the body of this event could not be parsed.",
         "Send JSON, or remove the steps from the pipe.",
         whose=SOURCE,
     ),
-    _unready(
+    _final_in_steps(
+        Cause.SCHEMA,
+        "the event does not fit its schema",
+        "The source has event types, and this record of its topic does not fit the schema of its type. The details "
+        "name the field and the reason. Posted events are refused at once instead.",
+        "Correct the sender, or register a version that accepts the event. An event that is run again is checked with "
+        "the newest version.",
+        whose=SOURCE,
+    ),
+    _final_in_steps(
         Cause.STEP,
         "a step failed",
         "A step of the pipe could not be applied to this event: a field was missing or had the wrong type.",
         "Publish a revision whose steps handle such events.",
         whose=PIPE,
     ),
-    _unready(
+    _final_in_steps(
         Cause.ROUTE,
         "a routing rule failed",
         "The condition of a routing rule could not be evaluated on this event: a field was missing or had the wrong "
@@ -319,7 +350,7 @@ ALL: Final = (
         "To process events in two pipes, send them to both pipes.",
         whose=PIPE,
     ),
-    _unready(
+    _final_in_steps(
         Cause.TRANSFORM_LIMIT,
         "the steps took too long",
         "The steps of the pipe used more than 2 s of CPU time for this event, which would delay other events.",
@@ -327,21 +358,21 @@ ALL: Final = (
         "Publish a revision with fewer or cheaper steps.",
         whose=PIPE,
     ),
-    _unready(
+    _final_in_steps(
         Cause.LOOKUP,
         "the look-up key is invalid",
         "The key expression of a look-up had no value for this event, or a value that cannot be a key.",
         "Publish a revision whose `enrich` steps handle such events.",
         whose=PIPE,
     ),
-    _unready(
+    _final_in_steps(
         Cause.NO_ROW,
         "no row in the look-up table",
         "The look-up table has no row for this event, and the revision treats a missing row as a failure.",
         "Add the row to the table, or change `on_missing` to let such events pass.",
         whose=PIPE,
     ),
-    _unready(
+    _final_in_steps(
         Cause.NO_TABLE,
         "the look-up table was deleted",
         "The revision uses a look-up table that no longer exists.",
@@ -369,7 +400,7 @@ ALL: Final = (
         "Check the reason: whether the storage is reachable, and whether Spark may write to it.",
         whose=OPERATOR,
     ),
-    _unready(
+    _final_in_steps(
         Cause.ENCODE,
         "the result is not valid JSON",
         "After the steps, the body contained a value that JSON cannot represent.",
@@ -399,6 +430,22 @@ ALL: Final = (
         ),
     ),
     CauseText(
+        Cause.REJECTING,
+        "events are rejected for several minutes",
+        "Events of one sender keep failing the checks of ingest, such as the schema of their type: at least 20 within "
+        "ten minutes, in at least three of these minutes. They are not processed. Those of a Kafka source are dead "
+        "letters. The alert is resolved ten minutes after the last one.",
+        SOURCE,
+        REFUSED,
+        (
+            "Open the rejected events from the alert: the reason, the field and samples are shown.",
+            "Correct the sender that the alert names. It got the same reason in the response to each event.",
+            "If the events are right, choose Accept with a new version: the proposed schema is checked for "
+            "compatibility before it is registered.",
+            "Have the sender send the rejected events again; run the dead letters of a Kafka source again.",
+        ),
+    ),
+    CauseText(
         Cause.ADMISSION,
         "too many of the first messages failed",
         "The pipe is admitted gradually by key, and too many of the admitted messages failed. The share was reduced; "
@@ -420,7 +467,7 @@ ALL: Final = (
         HELD,
         (
             "Read the newest dead letters: they name the step, the path and the problem with the value.",
-            "Fix the steps and publish a revision: it takes all keys at once. Or fix the events at the sender.",
+            "Fix the steps and publish a revision: it applies to all keys at once. Or fix the events at the sender.",
             "Once it is live, resume the pipe: one held event is processed first, and the rest follows if it passes.",
             "Then run the dead letters again through the new revision.",
         ),
@@ -437,14 +484,14 @@ ALL: Final = (
             "If this lasts longer than a few minutes, contact the operator: the pipe's page names what is missing.",
         ),
     ),
-    _unready(
+    _final_in_steps(
         Cause.TOO_LARGE,
         "message too large after its steps",
         "After the steps, the message exceeded the size limit.",
         "Add less data in steps, or remove fields that the destination does not need.",
         whose=PIPE,
     ),
-    _unready(
+    _final_in_steps(
         Cause.INTERNAL_ERROR,
         "internal error of Penstock",
         "A stage of the pipe failed on this event with an unexpected error. Other events are not affected.",

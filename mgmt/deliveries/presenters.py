@@ -9,6 +9,7 @@ from typing import Any, Final
 from dataplane.causes import Cause
 from dataplane.ledger.units import format_position
 from mgmt.alerts.common_fields import in_words
+from mgmt.alerts.drift import DriftTable, drift_tables
 from mgmt.deliveries.cause_wording import capitalised, cause_in_words, failure_in_words, problem_in_words
 from mgmt.deliveries.causes import BY_CODE, FINAL
 from mgmt.deliveries.queries.delivery import DeliveryState
@@ -17,7 +18,7 @@ from mgmt.ledger.queries.bucket_range import start_of
 from mgmt.models import Alert, DeadLetter, Destination, Redrive
 from mgmt.web.durations import typed_duration
 
-_MOVES: Final = {
+_REDRIVE_STATES: Final = {
     Redrive.State.RUNNING: ("wait", "running"),
     Redrive.State.ABORTING: ("wait", "stopping"),
     Redrive.State.ABORTED: ("off", "aborted"),
@@ -33,6 +34,18 @@ _ALERTS: Final = {
 }
 MOST_MINUTES: Final = 20  # minutes with losses that an alert links to
 _WAITING: Final = (Cause.FAILING, Cause.DELAYED)  # alerts about messages that are still retried
+# Sentence about lost messages in alerts whose messages neither fail nor are lost.
+_UNHARMED: Final[dict[str, str]] = {
+    Cause.HOT_PARTITION: "Events of some keys wait longer than others. None is lost. The alert is resolved "
+    "automatically.",
+    Cause.NUMERIC_DRIFT: "Messages are delivered as usual. The alert is resolved once the values are usual again, or "
+    "have stayed for a day.",
+    Cause.REJECTING: "These events are not processed. Their sender gets the reason in the response to each. The alert "
+    "is resolved ten minutes after the last one.",
+    **dict.fromkeys(
+        _WAITING, "Messages wait and are retried. None is lost. The alert is resolved automatically on recovery."
+    ),
+}
 # Alerts whose remedy is a corrected revision, with the label of the link to the editor.
 FIXES: Final[dict[str, str]] = {
     Cause.ROUTE: "Fix rule",
@@ -128,9 +141,10 @@ class AlertLine:
 class AlertDetails:
     """Alert with the further data of its page. `can_run_again`: events that died in the steps may run again.
 
-    `failure`: words and detail of the latest failure. `is_hot`: the alert is about a hot partition. `fix`: label of the
-    link to the editor; "" if no revision helps, or one that went live after the last failure is being tested by the
-    traffic.
+    `failure`: words and detail of the latest failure. `is_hot`: the alert is about a hot partition. `drift`: the
+    distributions of fields that drift; `drift_more`: further ones. `rejections`: kinds of rejected events. `fix`: label
+    of the link to the editor; "" if no revision helps, or one that went live after the last failure is being tested by
+    the traffic.
     """
 
     line: AlertLine
@@ -154,6 +168,9 @@ class AlertDetails:
     loss: Mapping[str, Any] | None = None
     loss_minutes: Sequence[tuple[int, datetime]] = ()
     is_hot: bool = False
+    drift: Sequence[DriftTable] = ()
+    drift_more: int = 0
+    rejections: Sequence[Mapping[str, Any]] = ()
 
 
 def dead_letter_line(row: DeadLetter, after_redrive: str = "") -> DeadLetterLine:
@@ -201,7 +218,7 @@ def state_in_words(row: Destination) -> str:
 
 def redrive_line(row: Redrive) -> RedriveLine:
     """Return a redrive or release in words."""
-    colour, words = _MOVES[Redrive.State(row.state)]
+    colour, words = _REDRIVE_STATES[Redrive.State(row.state)]
     if row.state == Redrive.State.DONE and row.skipped:
         colour, words = "wait", "done, some skipped"
     running = row.state in Redrive.UNDER_WAY
@@ -245,6 +262,9 @@ def alert_details(row: Alert, *, held: int, dead: int, now: datetime, is_fixed: 
         loss=row.details if row.cause == Cause.LOST else None,
         loss_minutes=[(bucket, start_of(bucket)) for bucket in row.details.get("buckets", ())[-MOST_MINUTES:]],
         is_hot=row.cause == Cause.HOT_PARTITION,
+        drift=drift_tables(row.details) if row.cause == Cause.NUMERIC_DRIFT else (),
+        drift_more=row.details.get("more", 0) if row.cause == Cause.NUMERIC_DRIFT else 0,
+        rejections=row.details.get("rejections", ()),
         can_probe=bool(row.destination) and row.cause not in _WAITING,
         oldest_at=datetime.fromisoformat(row.details["oldest_at"]) if row.details.get("oldest_at") else None,
     )
@@ -259,10 +279,8 @@ def _sentence(row: Alert) -> str:
             f"{row.count} message{'s were' if row.count != 1 else ' was'} lost: no outcome was recorded before the "
             f"minute was sealed. You are alerted above {row.details.get('threshold_percent', 0):g} %."
         )
-    if row.cause == Cause.HOT_PARTITION:
-        return "Events of some keys wait longer than others. None is lost. The alert is resolved automatically."
-    if row.cause in _WAITING:
-        return "Messages wait and are retried. None is lost. The alert is resolved automatically on recovery."
+    if row.cause in _UNHARMED:
+        return _UNHARMED[row.cause]
     if row.suspended:
         return f"{where} is suspended. New messages are held and delivered in order once it is resumed. None is lost."
     failures = f"{row.count} failure{'s' if row.count != 1 else ''}"
@@ -277,6 +295,10 @@ def _counted(row: Alert) -> str:
         return "Messages lost"
     if row.cause == Cause.HOT_PARTITION:
         return "Most messages waiting on the partition"
+    if row.cause == Cause.NUMERIC_DRIFT:
+        return "Fields"
+    if row.cause == Cause.REJECTING:
+        return f"Most events rejected in {row.details.get('window_min', 0)} min"
     return "Most messages waiting" if row.cause in _WAITING else "Failures, with repeats"
 
 

@@ -198,7 +198,8 @@ class AlertOut(serializers.Serializer[Any]):
     last_at = serializers.DateTimeField()
     count = serializers.IntegerField(
         help_text="Failures since it opened; a message that is redriven and fails again counts again. `lost`: messages "
-        "lost. `failing`, `delayed` and `hot-partition`: most messages that waited at once."
+        "lost. `failing`, `delayed` and `hot-partition`: most messages that waited at once. "
+        "`numeric-drift`: fields. `rejecting`: most events that were rejected in ten minutes."
     )
     status = serializers.IntegerField(help_text="HTTP status of the failures; 0 if there is none or they differ.")
     fingerprint = serializers.CharField(
@@ -211,7 +212,13 @@ class AlertOut(serializers.Serializer[Any]):
         "the loss by `nodes` and `end_to_end` (`due`, `lost`, `percent`), and the first lost `messages`. "
         "`hot-partition`: the `partition`, its `share_percent` of the events, the `fair_percent` of an even share, "
         "events `per_s`, `lag` in messages, and the `keys` with the most of its events (`key`, `share_percent`), "
-        "masked if the pipe masks them; if none could be read, `keys_unknown` says why.",
+        "masked if the pipe masks them; if none could be read, `keys_unknown` says why. `numeric-drift`: the `fields` "
+        "that changed most, each with `source`, `field`, `since`, `words`, its `stability_index` and `threshold`, the "
+        "`basis` of the comparison, the numbers of `values` and `usual_values`, `quantiles` and `usual_quantiles` "
+        "(`p10` to `p90`), and `ranges` (`low`, `high`, `percent`, `usual_percent`); `more` counts further fields. "
+        "`rejecting`: the most frequent `rejections` of the last `window_min` minutes, each with `id`, `source`, "
+        "`event_type`, `code`, `reason` and `detail`, `pointer`, `sender` and its number of `events`; `more` counts "
+        "further ones.",
     )
     sample = serializers.DictField(
         help_text="One failure: the request, the response and a curl command; secrets masked."

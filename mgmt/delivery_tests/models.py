@@ -5,7 +5,7 @@ from django.db import models
 
 from mgmt.ids import id_maker
 from mgmt.pipes.models import Pipe
-from mgmt.tenancy.models.tenancy import Tenant
+from mgmt.tenancy.models import Tenant
 
 
 class DestinationTest(models.Model):

@@ -14,9 +14,9 @@ from mgmt.delivery_tests.presenters import delivery_test_result
 from mgmt.delivery_tests.services import request_destination_test
 from mgmt.sandbox import SandboxRefused
 from mgmt.web import access
-from mgmt.web.rendering import as_curl, for_members, part_of, show, viewer_of
+from mgmt.web.rendering import as_curl, for_members, show, viewer_of
 
-_PARTS: Final = {"answer": "delivery_tests/test.html"}
+_LIVE: Final = {"answer": "delivery_tests/test.html"}
 
 
 @for_members
@@ -25,8 +25,7 @@ def destination_test(request: HttpRequest, test_id: str) -> HttpResponse:
     """Show a test request and its response; the page polls until there is one."""
     row = access.get_destination_test(viewer_of(request), test_id)
     context = {"tried": delivery_test_result(row), "curl": as_curl(request, f"destination-tests/{row.id}/")}
-    template, part = part_of(request, _PARTS) or ("delivery_tests/test.html", "")
-    return show(request, template, context, tenant=row.tenant, part=part)
+    return show(request, "delivery_tests/test.html", context, tenant=row.tenant, live=_LIVE)
 
 
 @for_members

@@ -2,13 +2,12 @@
 
 from dataclasses import asdict
 
-from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from dataplane.ledger.bins import Bin
-from mgmt.ledger.queries.bucket_range import DEFAULT_SPAN, SPANS, BucketRange, span_until, start_of
+from mgmt.ledger.queries.bucket_range import SPANS, start_of
 from mgmt.ledger.queries.ledger import MinuteKey
 from mgmt.ledger.queries.losses import minute_losses
 from mgmt.ledger.queries.minutes import MinuteLoss, loss_table, minute_line
@@ -30,8 +29,9 @@ from mgmt.ledger.serializers import (
 from mgmt.messages.units import units_in
 from mgmt.web import access
 from mgmt.web.api_view import View
-from mgmt.web.openapi import LIMIT, PAGE_PARAMETERS, RANGE, answers, example, operation
+from mgmt.web.openapi import LIMIT, PAGE_PARAMETERS, answers, example, operation
 from mgmt.web.pagination import MAX_LIMIT, BucketPage, choice_of, limit_of, number_in
+from mgmt.web.time_ranges import RANGE_PARAMETERS, range_of
 
 BIN = OpenApiParameter("bin", str, enum=[str(name) for name in Bin], description="Default: `lost`.")
 OFFSET = OpenApiParameter("offset", int, description="Number of messages to skip, such as `next_offset`. Default: 0.")
@@ -44,7 +44,7 @@ class TimingView(View):
 
     @operation(
         "get_timing",
-        parameters=[RANGE],
+        parameters=RANGE_PARAMETERS,
         responses=answers(200, TimingOut, "not-found"),
         examples=[example(TIMING_EXAMPLE)],
     )
@@ -53,7 +53,7 @@ class TimingView(View):
 
         `series` is the breakdown over time: the shares of each slice in each group of minutes.
         """
-        row, span = access.get_pipe(self.user, pipe), _span(request)
+        row, span = access.get_pipe(self.user, pipe), range_of(request)
         found = timing(pipe_id=row.id, span=span)
         series = zip(found.series.buckets, found.series.values, strict=True)
         shares = [_shares(bucket, found.series.names, values) for bucket, values in series]
@@ -65,7 +65,7 @@ class LagView(View):
 
     @operation(
         "list_lag",
-        parameters=[RANGE, *PAGE_PARAMETERS],
+        parameters=[*RANGE_PARAMETERS, *PAGE_PARAMETERS],
         responses=answers(200, LagPageOut, "not-found"),
         examples=[example(LAG_EXAMPLE)],
     )
@@ -74,7 +74,7 @@ class LagView(View):
 
         A message counts in the minute of its event. Minutes in which no message left a node are omitted.
         """
-        row, span, page = access.get_pipe(self.user, pipe), _span(request), BucketPage()
+        row, span, page = access.get_pipe(self.user, pipe), range_of(request), BucketPage()
         buckets = page.take(measured_buckets(pipe_id=row.id, span=span), request)
         nodes = timing_by_bucket(pipe_id=row.id, buckets=buckets)
         lines = [{"minute": bucket, "starts": start_of(bucket), "nodes": nodes[bucket]} for bucket in buckets]
@@ -86,7 +86,7 @@ class MinutesView(View):
 
     @operation(
         "list_minutes",
-        parameters=[RANGE, *PAGE_PARAMETERS],
+        parameters=[*RANGE_PARAMETERS, *PAGE_PARAMETERS],
         responses=answers(200, MinutePageOut, "not-found"),
         examples=[example(MINUTES_EXAMPLE)],
     )
@@ -95,7 +95,7 @@ class MinutesView(View):
 
         `total` covers the whole range.
         """
-        row, span, page = access.get_pipe(self.user, pipe), _span(request), BucketPage()
+        row, span, page = access.get_pipe(self.user, pipe), range_of(request), BucketPage()
         table = loss_table(pipe_id=row.id, span=span, most=MOST_MINUTES)
         lines = {line.bucket: line for line in table.lines}
         shown = [_line(lines[bucket]) for bucket in page.take(lines, request)]
@@ -157,10 +157,6 @@ class UnitsView(View):
         name = Bin(choice_of(request, "bin", [str(one) for one in Bin], Bin.LOST))
         found, more = units_in(row.id, bucket, name, limit_of(request, MAX_LIMIT))
         return Response(MinuteUnitsOut({"minute": bucket, "bin": name, "results": found, "more": more}).data)
-
-
-def _span(request: Request) -> BucketRange:
-    return span_until(choice_of(request, "range", list(SPANS), DEFAULT_SPAN), timezone.now())
 
 
 def _line(line: MinuteLoss) -> dict[str, object]:

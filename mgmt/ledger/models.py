@@ -9,6 +9,7 @@ with each minute of a pipe are partitioned by day (controlplane.observer.days) a
 
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
+from django.db.models import Q
 
 
 class AuditOffset(models.Model):
@@ -52,7 +53,14 @@ class FactRow(models.Model):
     count = models.PositiveIntegerField()
 
     class Meta:
-        indexes = [BrinIndex(fields=["bucket"], name="facts_by_minute", autosummarize=True)]
+        indexes = [
+            BrinIndex(fields=["bucket"], name="facts_by_minute", autosummarize=True),
+            models.Index(
+                fields=["pipe_id", "bucket"],
+                condition=models.Q(fact__in=["parked", "held", "redriven"]),
+                name="facts_of_waiting_units",
+            ),
+        ]
 
 
 class LagRow(models.Model):
@@ -118,7 +126,51 @@ class Seal(models.Model):
     nodes = models.JSONField()
 
     class Meta:
-        indexes = [BrinIndex(fields=["bucket"], name="seals_by_minute", autosummarize=True)]
+        indexes = [
+            BrinIndex(fields=["bucket"], name="seals_by_minute", autosummarize=True),
+            models.Index(fields=["-bucket"], condition=Q(lost__gt=0), name="lossy_seals_by_minute"),
+            models.Index(fields=["pipe_id", "bucket"], condition=Q(lost__gt=0), name="seals_with_losses"),
+        ]
+
+
+class PipeRollup(models.Model):
+    """Sums of one pipe over a block of minutes (controlplane.observer.rollups); pipes without facts in it have no row.
+
+    The sums are those of mgmt.ledger.queries.minute_sums. Lags are those of messages delivered, from the time of the
+    event; they are stored as dataplane.ledger.sketch.PackedSketch.
+    """
+
+    pk = models.CompositePrimaryKey("pipe_id", "length", "bucket")
+    pipe_id = models.CharField(max_length=32)
+    length = models.PositiveSmallIntegerField(help_text="Minutes of the block.")
+    bucket = models.IntegerField(help_text="First bucket of the block, a multiple of its length.")
+    is_final = models.BooleanField(default=False, help_text="The sums are complete; false again after a late fact.")
+    version = models.PositiveIntegerField(default=0, help_text="Number of times that late facts arrived.")
+    checked_at = models.DateTimeField(null=True, help_text="Last time at which the block could not be added up.")
+    accepted = models.BigIntegerField(default=0)
+    delivered = models.BigIntegerField(default=0)
+    undelivered = models.BigIntegerField(default=0)
+    lost = models.BigIntegerField(default=0)
+    lag_keys = models.BinaryField(null=True)
+    lag_counts = models.BinaryField(null=True)
+    lag_min = models.BigIntegerField(null=True)
+    lag_max = models.BigIntegerField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["length", "checked_at"], condition=models.Q(is_final=False), name="open_rollups"),
+        ]
+
+
+class RollupMark(models.Model):
+    """The minutes that the rollup covers: from `since` (included) to `until` (excluded). One row.
+
+    A transaction that stores facts holds a key share lock on the row, so that it is not moved past these facts.
+    """
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=1)
+    since = models.IntegerField()
+    until = models.IntegerField()
 
 
 class LedgerDay(models.Model):

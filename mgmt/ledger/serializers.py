@@ -180,7 +180,8 @@ class MinuteUnitOut(serializers.Serializer[Any]):
     position = serializers.CharField(help_text="See `GET /pipes/{pipe}/messages/{position}/`.")
     child = serializers.IntegerField()
     destination = serializers.CharField(help_text="Empty if it ended before a destination was chosen.")
-    last_seen = serializers.CharField(help_text="Where a lost message was last seen; empty in other bins.")
+    last_seen = serializers.CharField(help_text="Last node that saw a lost message; empty in other bins.")
+    last_seen_words = serializers.CharField(help_text="What happened there, in words; empty if it is not lost.")
 
 
 class MinuteUnitsOut(serializers.Serializer[Any]):
@@ -199,6 +200,7 @@ class LostMessageOut(serializers.Serializer[Any]):
     child = serializers.IntegerField(help_text="Number of the message among those that an explode step made.")
     destination = serializers.CharField(help_text="Empty if it was lost before the route.")
     last_seen = serializers.CharField(help_text="Last node that saw the message.")
+    last_seen_words = serializers.CharField(help_text="What happened there, in words.")
     seen = serializers.ListField(child=serializers.CharField(), help_text="Nodes that saw it, in order of travel.")
 
 
@@ -246,6 +248,7 @@ MINUTE_EXAMPLE: Final = _MINUTE | {"nodes": [_NODE]}
 _ENDS: Final = {"next": None, "previous": None}
 LAG_EXAMPLE: Final = _ENDS | {"results": [_STARTS | {"nodes": [_NODE]}]}
 MINUTES_EXAMPLE: Final = _ENDS | {"range": "1h", "minutes": 1, "total": _MINUTE, "results": [_MINUTE]}
+_ON_EGRESS: Final = "processed for the destination. The transmit lanes passed its offset without reading it."
 UNITS_EXAMPLE: Final = {
     "minute": 29384711,
     "bin": "lost",
@@ -254,7 +257,8 @@ UNITS_EXAMPLE: Final = {
             "position": "1-0-7",
             "child": 0,
             "destination": "crm",
-            "last_seen": "processed for the destination. The transmit lanes passed its offset without reading it.",
+            "last_seen": "transform:crm",
+            "last_seen_words": _ON_EGRESS,
         }
     ],
     "more": 0,
@@ -268,6 +272,7 @@ LOSSES_EXAMPLE: Final = {
             "child": 0,
             "destination": "crm",
             "last_seen": "transform:crm",
+            "last_seen_words": _ON_EGRESS,
             "seen": ["ingest", "normalize", "enrich", "route", "transform:crm"],
         }
     ],

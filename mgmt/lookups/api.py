@@ -9,6 +9,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from mgmt.ids import storable
 from mgmt.lookups.row_files import RowFileError, checked_row, read_rows
 from mgmt.lookups.serializers import LookupTableIn, LookupTableOut, LookupTablePageOut, UploadOut
 from mgmt.lookups.services import Mode
@@ -122,9 +123,9 @@ class UploadView(View):
         if not isinstance(file, RowFile):  # DRF calls no parser for an empty body
             raise RowFileError(0, "needs rows, got an empty body")
         rows = read_rows(file.stream, file.form, request.query_params.get("key", "key"))
-        held = upload_rows(table=row, rows=rows, mode=cast("Mode", mode))
+        count = upload_rows(table=row, rows=rows, mode=cast("Mode", mode))
         row.refresh_from_db()
-        return Response({"rows": held, "table": LookupTableOut(row).data})
+        return Response({"rows": count, "table": LookupTableOut(row).data})
 
 
 class RowView(View):
@@ -136,7 +137,7 @@ class RowView(View):
     def get(self, _request: Request, table: str, key: str) -> Response:
         """Return a row as it was stored."""
         row = access.get_lookup_table(self.user, table)
-        text = LookupRow.objects.values_list("row", flat=True).get(table=row, key=_storable(key), row__isnull=False)
+        text = LookupRow.objects.values_list("row", flat=True).get(table=row, key=storable(key), row__isnull=False)
         return Response(json.loads(text or "null"))
 
     @operation(
@@ -166,9 +167,5 @@ class RowView(View):
     def delete(self, _request: Request, table: str, key: str) -> Response:
         """Delete a row."""
         row = access.get_lookup_table(self.user, table, access.CHANGE_LOOKUPS)
-        remove_row(table=row, key=_storable(key))
+        remove_row(table=row, key=storable(key))
         return Response(status=204)
-
-
-def _storable(key: str) -> str:
-    return key.replace("\x00", "\ufffd")

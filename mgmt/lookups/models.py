@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from mgmt.ids import id_maker
-from mgmt.tenancy.models.tenancy import Tenant
+from mgmt.tenancy.models import Tenant
 
 
 class LookupTable(models.Model):

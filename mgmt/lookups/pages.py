@@ -15,7 +15,7 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods, require_POST
 
 from mgmt import services
-from mgmt.lookups.queries.lookup_rows import all_rows, revisions_using, row_text, rows_of
+from mgmt.lookups.queries import all_rows, revisions_using, row_text, rows_of
 from mgmt.lookups.row_files import RowFileError, UploadTooLarge, checked_row, read_rows
 from mgmt.lookups.services import Mode
 from mgmt.models import LookupRow, LookupTable, Tenant

@@ -57,9 +57,9 @@ def checked_row(number: int, key: object, row: Mapping[str, Any], text: str = ""
     except (UnicodeEncodeError, OverflowError, TypeError, RecursionError) as exc:
         raise RowFileError(number, "contains a value that JSON cannot represent") from exc
     if key_size > MAX_KEY_BYTES:
-        raise RowFileError(number, f"the key may have {MAX_KEY_BYTES} bytes, got {key_size}")
+        raise RowFileError(number, f"needs a key of at most {MAX_KEY_BYTES} bytes, got {key_size}")
     if size > MAX_ROW_BYTES:
-        raise RowFileError(number, f"a row may have {MAX_ROW_BYTES} bytes as JSON, got {size}")
+        raise RowFileError(number, f"needs a row of at most {MAX_ROW_BYTES} bytes as JSON, got {size}")
     return NewRow(number, key, text)
 
 
@@ -93,7 +93,7 @@ def _jsonl_rows(stream: IO[bytes], key_field: str) -> Iterator[NewRow]:
     while line := stream.readline(_LINE_BYTES + 1):
         number += 1
         if len(line) > _LINE_BYTES:
-            raise RowFileError(number, f"a row may have {MAX_ROW_BYTES} bytes as JSON, got more")
+            raise RowFileError(number, f"needs a row of at most {MAX_ROW_BYTES} bytes as JSON, got more")
         if not (text := line.strip()):
             continue
         try:
@@ -117,10 +117,10 @@ class _Bounded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read the next bytes into the buffer; return their number."""
+        """Read the next bytes into the buffer; return their number. Raises UploadTooLarge."""
         found = self._stream.read(len(buffer))
         self._left -= len(found)
         if self._left < 0:
-            raise UploadTooLarge(f"An upload may have {MAX_UPLOAD_BYTES} bytes. Send the rows in several uploads.")
+            raise UploadTooLarge(f"A file may have at most {MAX_UPLOAD_BYTES} bytes. Split it into several files.")
         buffer[: len(found)] = found
         return len(found)

@@ -50,13 +50,13 @@ def upload_rows(*, table: LookupTable, rows: Iterable[NewRow], mode: Mode) -> in
             "CREATE TEMPORARY TABLE uploaded (number bigint, key text NOT NULL, row text NOT NULL) ON COMMIT DROP"
         )
         with cursor.copy("COPY uploaded (number, key, row) FROM STDIN") as copy:
-            for count, row in enumerate(rows, 1):
-                if count > MAX_ROWS:
+            for number, row in enumerate(rows, 1):
+                if number > MAX_ROWS:
                     raise LimitReachedError(f"A look-up table may have {MAX_ROWS} rows.")
                 copy.write_row(row)
         _refuse_duplicates(cursor)
         cursor.execute("SELECT count(*), coalesce(max(number), 0) FROM uploaded")
-        held, highest = cursor.fetchone()
+        count, highest = cursor.fetchone()
         removed = _remove_others(cursor, table) if mode == "replace" else 0
         base = _raise_version(table, by=highest) - highest
         cursor.execute(
@@ -66,8 +66,8 @@ def upload_rows(*, table: LookupTable, rows: Iterable[NewRow], mode: Mode) -> in
         )
         cursor.execute("DROP TABLE uploaded")
     _recount(table)
-    log.info("rows uploaded", tenant=table.tenant_id, table=table.id, rows=held, removed=removed)
-    return int(held)
+    log.info("rows uploaded", tenant=table.tenant_id, table=table.id, rows=count, removed=removed)
+    return int(count)
 
 
 @transaction.atomic
@@ -116,7 +116,7 @@ def _using(table: LookupTable, condition: Q) -> PipeRevision | None:
 
 
 def _refuse_fed(table: LookupTable) -> None:
-    """Raise TableInUseError if a pipe writes the table: its rows take precedence, and a row by hand has no effect."""
+    """Raise TableInUseError if a pipe writes the table: rows from other writers have no effect."""
     if revision := _using(table, Q(_feeds(table.name))):
         raise TableInUseError(f"{revision} writes the rows of {table.name}. Publish a revision without it first.")
 
@@ -147,7 +147,7 @@ def _feeds(table: str) -> Func:
 
 
 def _raise_version(table: LookupTable, *, by: int) -> int:
-    """Give the table `by` more versions and return the newest. Raises TableRemovedError."""
+    """Raise the table's version by `by` and return it. Raises TableRemovedError."""
     live = LookupTable.objects.filter(id=table.id, state=LookupTable.State.LIVE)
     if not live.update(version=F("version") + by, changed_at=timezone.now()):
         raise TableRemovedError("The look-up table was removed.")

@@ -5,11 +5,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from dataplane.ledger.facts import Fact, FactKey, cause_of
+from dataplane.ledger.facts import Fact, cause_of
 from dataplane.ledger.traceparent import TRACEPARENT, trace_id
+from dataplane.ledger.units import format_position
 from mgmt.deliveries.attempt_views import AttemptView, attempt_view
 from mgmt.deliveries.cause_wording import BIN_COLOURS, BINS, cause_in_words
+from mgmt.ledger.last_seen import LastSeen, last_seen
+from mgmt.messages.queries.found_states import FoundState, states_of
 from mgmt.messages.queries.journey import Journey, JourneyLeg
+from mgmt.messages.queries.message_search import FoundMessage
 from mgmt.messages.queries.recompute import RecomputedStage
 from mgmt.messages.queries.records import StoredRecord
 from mgmt.models import DeadLetter
@@ -26,19 +30,6 @@ _FACTS: Final = {
     Fact.PARKED: ("wait", "retry scheduled"),
     Fact.RELEASED: ("off", "released"),
     Fact.REDRIVEN: ("off", "redriven"),
-}
-_LAST_SEEN: Final = {
-    (Fact.SENT, "acked"): "accepted by ingest. The process lanes passed its offset without reading it.",
-    (Fact.SENT, "seen"): "read by a process lane, which reported nothing further.",
-    (Fact.SENT, "slow"): "passed to the slow lane, which passed its offset and reported nothing further.",
-    (
-        Fact.SENT,
-        "exploded",
-    ): "created by an explode step. The process lanes passed its offset and reported nothing further.",
-    (Fact.PARKED, ""): "scheduled for a retry. The retrier passed its offset and has no record of it.",
-    (Fact.RELEASED, ""): "returned by the retrier. The retry lane passed its offset without reading it.",
-    (Fact.REDRIVEN, ""): "redriven from the dead letters. The retry lane passed its offset without reading it.",
-    (Fact.HELD, ""): "held. It is no longer in the held topic, which has deleted older messages.",
 }
 
 
@@ -91,7 +82,7 @@ class JourneyLegLine:
     bin: str
     colour: str
     meaning: str
-    last_seen: str
+    last_seen: LastSeen | None
     steps: Sequence[JourneyStep]
     transform: JourneyStageLine | None
     leg: JourneyLeg
@@ -101,6 +92,23 @@ class JourneyLegLine:
     letter: DeadLetter | None
 
 
+@dataclass(frozen=True)
+class FoundLine:
+    """Message that a search has found, as a row. `last_seen` is set if it is lost."""
+
+    pipe_id: str
+    position: str
+    child: int
+    message_id: str
+    accepted_at: datetime | None
+    bucket: int
+    source: str
+    revision: int
+    colour: str
+    state: str
+    last_seen: LastSeen | None
+
+
 def in_order_of_need(legs: Iterable[JourneyLeg]) -> list[JourneyLeg]:
     """Sort legs: those that need attention first, then by destination."""
     return sorted(legs, key=lambda leg: (_NEEDS.index(leg.bin) if leg.bin in _NEEDS else len(_NEEDS), leg.destination))
@@ -108,14 +116,42 @@ def in_order_of_need(legs: Iterable[JourneyLeg]) -> list[JourneyLeg]:
 
 def summary(journey: Journey) -> tuple[str, str]:
     """Return the state of the message as (colour, words)."""
-    if not journey.legs:
-        return BIN_COLOURS.get(journey.bin, "off"), journey.bin or "not in the ledger yet"
-    delivered = sum(leg.bin == "delivered" for leg in journey.legs)
-    if delivered == len(journey.legs):
+    return state_in_words(journey.bin, [leg.bin for leg in journey.legs])
+
+
+def state_in_words(bin_: str, legs: Sequence[str]) -> tuple[str, str]:
+    """Return a state as (colour, words), from the bin before the route and the bins of the deliveries."""
+    if not legs:
+        return BIN_COLOURS.get(bin_, "off"), bin_ or "not in the ledger yet"
+    delivered = sum(leg == "delivered" for leg in legs)
+    if delivered == len(legs):
         return "fine", "delivered" if delivered == 1 else f"delivered to all {delivered}"
-    worst = next((bin_ for bin_ in _NEEDS if _any_in(journey, bin_)), "")
-    words = f"delivered to {delivered} of {len(journey.legs)}" if len(journey.legs) > 1 else worst or "not known yet"
+    worst = next((one for one in _NEEDS if one in legs), "")
+    words = f"delivered to {delivered} of {len(legs)}" if len(legs) > 1 else worst or "not known yet"
     return BIN_COLOURS.get(worst, "off"), words
+
+
+def found_lines(found: Sequence[FoundMessage]) -> list[FoundLine]:
+    """Return the rows of a search, in the given order."""
+    states = states_of(found)
+    return [_found_line(one, states[one]) for one in found]
+
+
+def _found_line(one: FoundMessage, state: FoundState) -> FoundLine:
+    colour, words = state_in_words(state.bin, state.legs)
+    return FoundLine(
+        pipe_id=one.pipe_id,
+        position=format_position(one.position),
+        child=one.child,
+        message_id=f"{one.meta.id}.{one.child}" if one.child else one.meta.id,
+        accepted_at=_moment(one.meta.ingest_time_us),
+        bucket=one.meta.bucket,
+        source=one.meta.source,
+        revision=one.meta.revision,
+        colour=colour,
+        state=words,
+        last_seen=state.last_seen,
+    )
 
 
 def stage_line(stage: RecomputedStage) -> JourneyStageLine:
@@ -157,7 +193,7 @@ def leg_line(leg: JourneyLeg, came_at: datetime | None) -> JourneyLegLine:
         bin=leg.bin,
         colour=BIN_COLOURS.get(leg.bin, "off"),
         meaning=BINS.get(leg.bin, "not counted for this destination yet"),
-        last_seen=last_seen(leg.facts) if leg.bin == "lost" else "",
+        last_seen=last_seen(leg.facts) if leg.bin == "lost" else None,
         steps=steps,
         transform=stage_line(leg.transform) if leg.transform else None,
         leg=leg,
@@ -166,19 +202,6 @@ def leg_line(leg: JourneyLeg, came_at: datetime | None) -> JourneyLegLine:
         whole_us=_between(came_at, answered_at),
         letter=leg.letter,
     )
-
-
-def last_seen(facts: Sequence[FactKey]) -> str:
-    """Return where a unit was last seen, from the ledger's ordered facts."""
-    if not facts:
-        return "nowhere"
-    key = facts[-1]
-    known = _LAST_SEEN.get((Fact(key.fact), key.detail)) or _LAST_SEEN.get((Fact(key.fact), ""))
-    if known:
-        return known
-    if key.node.startswith("transform:"):
-        return "processed for the destination. The transmit lanes passed its offset without reading it."
-    return f"{key.fact} at {key.node}."
 
 
 def _end_of(step: JourneyStep) -> datetime | None:
@@ -207,10 +230,6 @@ def _count(lines: Iterable[DiffLine]) -> str:
     words: dict[DiffKind, str] = {"gone": "removed", "new": "added"}
     counts = [f"{number} {word}" for kind, word in words.items() if (number := kinds.count(kind))]
     return f"lines: {', '.join(counts)}"
-
-
-def _any_in(journey: Journey, bin_: str) -> bool:
-    return any(leg.bin == bin_ for leg in journey.legs)
 
 
 def _attempts(leg: JourneyLeg) -> list[JourneyStep]:

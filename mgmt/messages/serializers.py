@@ -14,6 +14,14 @@ class FoundMessageOut(serializers.Serializer[Any]):
     position = serializers.CharField()
     child = serializers.IntegerField(help_text="Number of the child of an exploded message; 0 for any other.")
     url = serializers.CharField(help_text="Path of the message's journey.")
+    message_id = serializers.CharField()
+    accepted_at = serializers.DateTimeField(allow_null=True, help_text="Time at which ingest accepted it.")
+    minute = serializers.IntegerField(help_text="Minute in which it counts.")
+    source = serializers.CharField()  # type: ignore[assignment]  # hides the argument `source` of a field
+    revision = serializers.IntegerField(help_text="Revision that processes it.")
+    state = serializers.CharField(help_text="State in words, such as `delivered` or `delivered to 1 of 2`.")
+    last_seen = serializers.CharField(help_text="Last node that saw it, if it is lost.")
+    last_seen_words = serializers.CharField(help_text="What happened there, in words; empty if it is not lost.")
 
 
 class FoundMessagesOut(serializers.Serializer[Any]):
@@ -21,6 +29,20 @@ class FoundMessagesOut(serializers.Serializer[Any]):
 
     results = FoundMessageOut(many=True)
     more = serializers.BooleanField(help_text="True if there are messages that are not listed.")
+
+
+class BodySearchOut(serializers.Serializer[Any]):
+    """Events whose body meets a condition: the newest minute first, in a minute by partition."""
+
+    results = FoundMessageOut(many=True)
+    searched = serializers.IntegerField(help_text="Events whose body was compared in this request.")
+    skipped = serializers.IntegerField(
+        help_text="Events that could not be compared: no longer kept, larger than 64 KiB, or masked as a whole."
+    )
+    total = serializers.IntegerField(help_text="Events of the whole time range.")
+    left = serializers.IntegerField(help_text="Events of the range that are not searched yet.")
+    cursor = serializers.CharField(allow_null=True, help_text="Continues the search; null if the range is searched.")
+    stopped = serializers.CharField(help_text="Why it stopped, apart from the limits of a request; else empty.")
 
 
 class ArrivalOut(serializers.Serializer[Any]):
@@ -85,7 +107,8 @@ class LegOut(serializers.Serializer[Any]):
 
     destination = serializers.CharField()
     bin = serializers.CharField(help_text="One of the bins of a minute; empty if it is not counted there yet.")
-    last_seen = serializers.CharField(help_text="Where it was last seen, if it is lost.")
+    last_seen = serializers.CharField(help_text="Last node that saw it, if it is lost.")
+    last_seen_words = serializers.CharField(help_text="What happened there, in words; empty if it is not lost.")
     facts = FactOut(many=True)
     attempts = AttemptOut(many=True)
     transform = StageOut(allow_null=True)
@@ -111,7 +134,8 @@ class JourneyOut(serializers.Serializer[Any]):
     bin = serializers.CharField(
         help_text="Bin of a message that ended, waits or is lost before the route; empty if it passed the route."
     )
-    last_seen = serializers.CharField(help_text="Where it was last seen, if it is lost before the route.")
+    last_seen = serializers.CharField(help_text="Last node that saw it, if it is lost before the route.")
+    last_seen_words = serializers.CharField(help_text="What happened there, in words; empty if it is not lost.")
     arrival = ArrivalOut(allow_null=True)
     headers = serializers.DictField(child=serializers.CharField(), help_text="Headers of the event.")
     body = serializers.CharField(allow_null=True, help_text="Body of the event, cut at 64 KiB; null if unavailable.")
@@ -132,9 +156,26 @@ FOUND_EXAMPLE: Final = {
             "position": "1-0-7",
             "child": 0,
             "url": "/api/v1/pipes/pipe_06gy7j9ykg0f7ya2mq4v/messages/1-0-7/",
+            "message_id": "019a8441-6f3c-7d51-8f0a-2b6d5c1f9e77",
+            "accepted_at": "2025-11-14T21:11:20Z",
+            "minute": 29384711,
+            "source": "shop",
+            "revision": 2,
+            "state": "delivered to 1 of 2",
+            "last_seen": "",
+            "last_seen_words": "",
         }
     ],
     "more": False,
+}
+SEARCH_EXAMPLE: Final = {
+    "results": FOUND_EXAMPLE["results"],
+    "searched": 20_000,
+    "skipped": 0,
+    "total": 48_210,
+    "left": 28_210,
+    "cursor": "29384711-1-0-7",
+    "stopped": "",
 }
 _BODY: Final = '{"order": {"id": 4711, "total": 129.9}}'
 _STAGE: Final = {
@@ -159,6 +200,7 @@ JOURNEY_EXAMPLE: Final = {
     "state": "dead",
     "bin": "",
     "last_seen": "",
+    "last_seen_words": "",
     "arrival": {
         "source": "shop",
         "event_time": "2025-11-14T21:11:19.960000Z",
@@ -179,6 +221,7 @@ JOURNEY_EXAMPLE: Final = {
             "destination": "crm",
             "bin": "dead",
             "last_seen": "",
+            "last_seen_words": "",
             "facts": [{"node": "transmit:crm", "fact": "dead", "detail": "rejected", "at": None}],
             "attempts": ATTEMPTS_EXAMPLE["results"],
             "transform": None,

@@ -3,21 +3,21 @@
 from dataclasses import dataclass
 from itertools import islice
 
-from dataplane.ledger.bins import OVERWRITTEN, Bin, BucketFacts, derive
-from dataplane.ledger.trace import facts_in_order
+from dataplane.ledger.bins import Bin, derive
 from dataplane.ledger.units import format_position
+from mgmt.ledger.last_seen import last_seen_of
 from mgmt.ledger.queries.ledger import MinuteKey, books_of
-from mgmt.messages.presenters import last_seen
 
 
 @dataclass(frozen=True)
 class UnitLine:
-    """Unit in a bin; `last_seen` is set for lost ones."""
+    """Unit in a bin; `last_seen` (the node) and `last_seen_words` are set for lost ones."""
 
     position: str
     destination: str
     child: int
-    last_seen: str
+    last_seen: str = ""
+    last_seen_words: str = ""
 
 
 def units_in(pipe_id: str, bucket: int, bin_: Bin, most: int) -> tuple[list[UnitLine], int]:
@@ -29,12 +29,6 @@ def units_in(pipe_id: str, bucket: int, bin_: Bin, most: int) -> tuple[list[Unit
     for where, bins in {"": account.upstream, **account.destinations}.items():
         total += len(bins[bin_])
         for position, child in islice(bins[bin_], most - len(found)):
-            seen = _last_seen(facts, position, child, where) if bin_ is Bin.LOST else ""
-            found.append(UnitLine(format_position(position), where, max(child, 0), seen))
+            last = last_seen_of(facts, position, child, where) if bin_ is Bin.LOST else ()
+            found.append(UnitLine(format_position(position), where, max(child, 0), *last))
     return found, total - len(found)
-
-
-def _last_seen(facts: BucketFacts, position: int, child: int, where: str) -> str:
-    if child == OVERWRITTEN:
-        return "accepted by ingest. Kafka lost the record and reused its offset for another message."
-    return last_seen(facts_in_order(facts, position, child, where))

@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from mgmt.patterns.blocks import Known, PatternBlock
 from mgmt.patterns.usual import FAILING, LAG, SIGNALS, VOLUME, PatternSignal, UsualRange, blocks_to_compare, usual_of
 
-TOLD_AFTER: Final = 2
+REPORTED_AFTER: Final = 2
 OVER_AFTER: Final = 2
 KnownChange = Literal["deploy", "scale", "ramp", "pause", "unstable"]
 
@@ -104,7 +104,7 @@ def _outside(before: PatternStreak, silenced: str) -> PatternStreak:
     if silenced and not before.told:
         return structs.replace(before, outside=0, inside=0, silenced=silenced)
     seen = before.outside + 1
-    return structs.replace(before, outside=seen, inside=0, told=before.told or seen >= TOLD_AFTER)
+    return structs.replace(before, outside=seen, inside=0, told=before.told or seen >= REPORTED_AFTER)
 
 
 def _inside(before: PatternStreak) -> PatternStreak | None:

@@ -1,8 +1,10 @@
 """Models of usual behaviour: hourly figures of pipes and fields, and the findings of what was unusual."""
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from mgmt.ids import id_maker
 from mgmt.pipes.models import Pipe
 
 
@@ -47,6 +49,39 @@ class FieldHour(models.Model):
             models.UniqueConstraint(fields=["pipe_id", "source", "hour"], name="one_row_per_source_and_hour")
         ]
         indexes = [models.Index(fields=["hour"], name="oldest_field_hours")]
+
+
+class NumberState(models.Model):
+    """State in which a source's numeric fields are watched: {path: mgmt.patterns.numbers.NumberWatch}.
+
+    `block` is the newest one with which it changed. Kept for 29 days from then.
+    """
+
+    pipe_id = models.CharField(max_length=32)
+    source = models.CharField(max_length=40)
+    block = models.IntegerField()
+    watches = models.BinaryField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["pipe_id", "source"], name="one_state_of_numbers_per_source")]
+        indexes = [models.Index(fields=["block"], name="oldest_states_of_numbers")]
+
+
+class IgnoredField(models.Model):
+    """Numeric field of a source whose drift opens no alert."""
+
+    id = models.CharField(primary_key=True, max_length=32, default=id_maker("field"), editable=False)
+    pipe = models.ForeignKey(Pipe, models.CASCADE, related_name="ignored_fields")
+    source = models.CharField(max_length=40)
+    path = models.CharField(max_length=200)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["pipe", "source", "path"], name="ignored_field_once_per_source")]
+
+    def __str__(self) -> str:
+        return f"{self.path} of source {self.source}"
 
 
 class PatternMark(models.Model):

@@ -9,7 +9,7 @@ import msgspec
 from django.db.models import Q, QuerySet
 
 from mgmt.deliveries.queries.blocks import hours_of
-from mgmt.models import Finding, PatternHour, Pipe
+from mgmt.models import Finding, IgnoredField, PatternHour, Pipe
 from mgmt.patterns.blocks import IN_HOUR, PatternBlock, start_of
 from mgmt.patterns.judge import PATTERNS, SignalReading, range_of, read
 from mgmt.patterns.usual import HOURS_BACK
@@ -53,6 +53,11 @@ def pattern_now(pipe: Pipe) -> CurrentBlock | None:
 def findings_of(pipe: Pipe) -> QuerySet[Finding]:
     """Return the findings that were reported or silenced, newest first. One that was seen only once is neither."""
     return Finding.objects.filter(~Q(told_at=None) | ~Q(silenced=""), pipe=pipe).order_by("-since", "kind")
+
+
+def ignored_fields(pipe: Pipe) -> QuerySet[IgnoredField]:
+    """Return the fields of a pipe whose numeric drift is ignored, by source and path."""
+    return pipe.ignored_fields.select_related("by").order_by("source", "path")
 
 
 def reported_findings(pipe_ids: Iterable[str]) -> QuerySet[Finding]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from mgmt.models import Finding
+from mgmt.models import Finding, IgnoredField
 
 
 class SignalOut(serializers.Serializer[Any]):
@@ -41,3 +41,21 @@ class PatternsOut(serializers.Serializer[Any]):
     since = serializers.DateTimeField(allow_null=True, help_text="Start of the newest five minutes that were judged.")
     signals = SignalOut(many=True)
     findings = FindingOut(many=True)
+
+
+class IgnoredFieldIn(serializers.Serializer[Any]):
+    """A numeric field to ignore."""
+
+    source = serializers.CharField(max_length=40)  # type: ignore[assignment]  # a field, not DRF's attribute
+    field = serializers.CharField(max_length=200, help_text="Path of the field, names joined by dots.")
+
+
+class IgnoredFieldOut(serializers.ModelSerializer[IgnoredField]):
+    """A numeric field whose drift opens no alert."""
+
+    field = serializers.CharField(source="path", help_text="Path of the field, names joined by dots.")
+    by = serializers.CharField(source="by.username")
+
+    class Meta:
+        model = IgnoredField
+        fields = ["id", "source", "field", "by", "at"]

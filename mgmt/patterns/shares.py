@@ -1,19 +1,23 @@
 """Shares of a source's events that have a field, a type of a field, or a value of a field; by block and by hour.
 
+An hour also has the sketches of its numeric fields.
+
 A key names what is counted: a field, a type of it, or a value of it. Its text form is stored in rows.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Literal, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from dataplane.ledger.fields import BODY, FieldObservation
+from dataplane.ledger.fields import BODY, MOST_NUMBERS, FieldObservation
+from dataplane.ledger.number_sketch import NumberSketch
 from mgmt.patterns.blocks import IN_HOUR
 from mgmt.patterns.usual import FULL
 
 FEWEST_EVENTS: Final = 30  # sampled events that a block needs for its shares to be meaningful
 MOST_KEYS: Final = 1_000  # of an hour; a block that exceeds it is ignored
+MOST_NUMBER_FIELDS: Final = 2 * MOST_NUMBERS  # of an hour, as lanes may sketch different fields
 STEPS: Final = 200  # a share is stored as 0 to STEPS
 UNKNOWN: Final = 255
 _APART: Final = "\x1f"  # separator; no name of a field contains it
@@ -100,18 +104,20 @@ def merged(samples: Iterable[FieldObservation]) -> SourceShares:
 class FieldShares(Struct, array_like=True, frozen=True):
     """Shares of an hour's blocks.
 
-    heard: one byte per block: 0 if it was sampled, else UNKNOWN
-    rows:  by key, one byte per block: the share in STEPS, or UNKNOWN. A key without a row has 0 wherever it could be
-           observed; rows of veils are 0 or UNKNOWN
+    sampled: one byte per block: 0 if it was sampled, else UNKNOWN
+    rows:    by key, one byte per block: the share in STEPS, or UNKNOWN. A key without a row has 0 wherever it could be
+             observed; rows of veils are 0 or UNKNOWN
+    numbers: encoded NumberSketch of the hour by path of the field
     """
 
-    heard: bytes
+    sampled: bytes
     rows: dict[str, bytes]
+    numbers: dict[str, bytes] = {}
 
     @property
     def is_full(self) -> bool:
         """True if enough blocks were sampled for the hour to count."""
-        return self.heard.count(0) >= FULL
+        return self.sampled.count(0) >= FULL
 
     def row(self, key: str) -> bytes:
         """Return the key's share in each block, as bytes."""
@@ -119,7 +125,7 @@ class FieldShares(Struct, array_like=True, frozen=True):
         if known is not None:
             return known
         veils = [self.rows[veil] for veil in key_of(key).veils if veil in self.rows]
-        return bytes(map(max, self.heard, *veils)) if veils else self.heard
+        return bytes(map(max, self.sampled, *veils)) if veils else self.sampled
 
 
 EMPTY: Final = FieldShares(bytes([UNKNOWN]) * IN_HOUR, {})
@@ -132,7 +138,29 @@ def with_sample(hour: FieldShares | None, place: int, sample: SourceShares) -> F
     if not sample.says or len(keys) > MOST_KEYS:
         return before
     rows = {key: _put(before.row(key), place, _step(sample, key)) for key in keys}
-    return FieldShares(_put(before.heard, place, 0), rows)
+    return FieldShares(_put(before.sampled, place, 0), rows, before.numbers)
+
+
+def numbers_of(samples: Iterable[FieldObservation]) -> dict[str, NumberSketch]:
+    """Merge the sketches of numeric fields of several writers, by path."""
+    found: dict[str, NumberSketch] = {}
+    for sample in samples:
+        for one in sample.fields:
+            if one.numbers is not None:
+                found.setdefault(one.path, NumberSketch()).merge(NumberSketch.decode(one.numbers))
+    return found
+
+
+def with_numbers(hour: FieldShares | None, block: Mapping[str, NumberSketch]) -> FieldShares:
+    """Return the hour with the numbers of one more block, of at most MOST_NUMBER_FIELDS fields."""
+    before = hour or EMPTY
+    numbers = dict(before.numbers)
+    for path, sketch in block.items():
+        if path in numbers or len(numbers) < MOST_NUMBER_FIELDS:
+            whole = NumberSketch.decode(numbers[path]) if path in numbers else NumberSketch()
+            whole.merge(sketch)
+            numbers[path] = whole.encode()
+    return structs.replace(before, numbers=numbers)
 
 
 def _step(sample: SourceShares, key: str) -> int:

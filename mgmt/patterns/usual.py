@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from mgmt.patterns.blocks import DAY_H, IN_HOUR, WEEK_H, Known, PatternBlock
 
-Kept = TypeVar("Kept")
+HourT = TypeVar("HourT")
 REACH: Final = 6.0
 MAD_TO_SIGMA: Final = 1.4826
 DECILE_TO_SIGMA: Final = 1 / 1.2816
@@ -68,14 +68,19 @@ class UsualRange(Struct, frozen=True):
 
 def blocks_to_compare(known: Known, hour: int) -> tuple[list[PatternBlock], str]:
     """Return the blocks of the first basis with enough hours, and its words; no blocks and "" without such a basis."""
-    heard = {number: [block for block in blocks if block is not None] for number, blocks in known.items()}
-    hours, words = hours_to_compare(heard, hour, lambda blocks: len(blocks) >= FULL)
+    observed = {number: [block for block in blocks if block is not None] for number, blocks in known.items()}
+    hours, words = hours_to_compare(observed, hour, lambda blocks: len(blocks) >= FULL)
     return [block for blocks in hours for block in blocks], words
 
 
-def hours_to_compare(known: Mapping[int, Kept], hour: int, is_full: Callable[[Kept], bool]) -> tuple[list[Kept], str]:
+def hours_to_compare(
+    known: Mapping[int, HourT],
+    hour: int,
+    is_full: Callable[[HourT], bool],
+    bases: Sequence[ReferenceHours] = BASES,
+) -> tuple[list[HourT], str]:
     """Return the hours of the first basis with enough full hours, and its words; no hours and "" without one."""
-    for basis in BASES:
+    for basis in bases:
         full = [known[hour - back] for back in basis.back if hour - back in known and is_full(known[hour - back])]
         if len(full) >= basis.least:
             return full, basis.words

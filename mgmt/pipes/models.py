@@ -15,7 +15,7 @@ from django.utils import timezone
 from dataplane.spec import destination_of, endpoint_of
 from mgmt.cells.models.cells import Cell
 from mgmt.ids import id_maker
-from mgmt.tenancy.models.tenancy import Tenant
+from mgmt.tenancy.models import Tenant
 
 
 class Pipe(models.Model):

@@ -12,6 +12,7 @@ from mgmt.models import Membership, Pipe, PipeRevision
 from mgmt.ramps.admission_schedule import MOST_EXPECTED
 from mgmt.web.parsers import StrictSerializer
 from mgmt.web.serializers import PageOut
+from mgmt.web.snippets import endpoint
 
 NAME: Final = r"^[a-z0-9][a-z0-9-]{0,39}$"  # of a source, a destination, a table
 ROW_ID: Final = r"^[a-z]{2,6}_[0-9a-z]{20}$"
@@ -188,7 +189,7 @@ class SourceOut(serializers.Serializer[Any]):
 
     def get_url(self, _row: Any) -> str:
         """Return the ingest URL, which is the same for all sources: the key identifies the source."""
-        return f"{settings.PENSTOCK_INGEST_URL}/v1/events"
+        return endpoint(settings.PENSTOCK_INGEST_URL)
 
 
 class KeyOut(serializers.Serializer[Any]):

@@ -11,7 +11,7 @@ from dataplane.spec import TopicDestination
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
 
-# The longest retry span of a spec is 7 days; waiting and ended messages must outlive it by 7 more (lanes.md).
+# The longest retry horizon of a spec is 7 days; waiting and ended messages must outlive it by 7 more (lanes.md).
 RETENTION_MS: Final[dict[Purpose, int]] = {
     "ingest": 7 * DAY_MS,
     "egress": 7 * DAY_MS,

@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.db import models
 
-from mgmt.tenancy.models.tenancy import Tenant
+from mgmt.tenancy.models import Tenant
 
 
 class TenantQuota(models.Model):

@@ -10,12 +10,22 @@ from django.db.models import Count, Max, QuerySet, Sum
 
 from dataplane.names import INGEST_GROUP
 from dataplane.tables.quotas import KINDS, QuotaKind, Quotas, limits_of
-from mgmt.models import ApiKey, ControlAction, Destination, Heartbeat, Pipe, Tenant, TenantQuota, Usage
+from mgmt.models import (
+    ApiKey,
+    ControlAction,
+    Destination,
+    Heartbeat,
+    Pipe,
+    Subject,
+    SubjectVersion,
+    Tenant,
+    TenantQuota,
+    Usage,
+)
 from mgmt.tail import seats
 
 FRESH: Final = timedelta(seconds=5)
 SET_QUOTA: Final = "set-quota"  # action name in the control audit
-RATES: Final = ("events_per_s", "bytes_per_s")
 
 
 @dataclass(frozen=True)
@@ -64,7 +74,7 @@ def quota_lines(tenant: Tenant, now: datetime) -> list[QuotaLine]:
 
 def used_by(tenant_id: str, now: datetime) -> dict[str, int]:
     """Return a tenant's current use of the countable quotas. Live tails are counted in this process only."""
-    events, size_bytes = taken_now(now).get(tenant_id, (0.0, 0.0))
+    events, size_bytes = admitted_rates(now).get(tenant_id, (0.0, 0.0))
     topics = topics_of(tenant_id)
     return {
         "events_per_s": round(events),
@@ -75,6 +85,8 @@ def used_by(tenant_id: str, now: datetime) -> dict[str, int]:
         "partitions": sum(topics),
         "api_keys": live_keys(tenant_id).count(),
         "live_tails": seats().open_by(tenant_id),
+        "subjects": subjects_in(tenant_id).count(),
+        "schema_versions": schema_versions_in(tenant_id).count(),
     }
 
 
@@ -88,6 +100,16 @@ def live_keys(tenant_id: str) -> QuerySet[ApiKey]:
     return ApiKey.objects.filter(source__pipe__tenant_id=tenant_id, revoked_at=None)
 
 
+def subjects_in(tenant_id: str) -> QuerySet[Subject]:
+    """Return the subjects that count towards the quota: all, because none is ever deleted."""
+    return Subject.objects.filter(tenant_id=tenant_id)
+
+
+def schema_versions_in(tenant_id: str) -> QuerySet[SubjectVersion]:
+    """Return the versions that count towards the quota: those of all subjects."""
+    return SubjectVersion.objects.filter(subject__tenant_id=tenant_id)
+
+
 def topics_of(tenant_id: str, *, but: str = "") -> list[int]:
     """Return the number of partitions of each topic destination, of all pipes except the pipe with the id `but`."""
     rows = Destination.objects.filter(pipe__tenant_id=tenant_id, config__type="topic").exclude(pipe_id=but)
@@ -95,7 +117,7 @@ def topics_of(tenant_id: str, *, but: str = "") -> list[int]:
     return [int(partitions or 0) for partitions in kept]
 
 
-def taken_now(now: datetime) -> Mapping[str, tuple[float, float]]:
+def admitted_rates(now: datetime) -> Mapping[str, tuple[float, float]]:
     """Return the events and bytes per second that ingest admits, by tenant.
 
     Ingest replicas do not report rates far below a tenant's quota.
@@ -114,7 +136,7 @@ def tenant_lines(now: datetime) -> list[TenantLine]:
     own = dict(TenantQuota.objects.values_list("tenant_id", "limits"))
     counted = Pipe.objects.exclude(state=Pipe.State.CLOSED).order_by().values("tenant_id")
     pipes = dict(counted.annotate(n=Count("id")).values_list("tenant_id", "n"))
-    refused, taken = refused_lately(now), taken_now(now)
+    refused, taken = recently_refused(now), admitted_rates(now)
     lines = [
         TenantLine(
             tenant,
@@ -129,7 +151,7 @@ def tenant_lines(now: datetime) -> list[TenantLine]:
     return sorted(lines, key=lambda line: (-line.refused, -line.own, line.tenant.name))
 
 
-def refused_lately(now: datetime, tenants: Iterable[str] | None = None) -> dict[str, int]:
+def recently_refused(now: datetime, tenants: Iterable[str] | None = None) -> dict[str, int]:
     """Return the number of events refused over the quota today and yesterday, by tenant."""
     rows = Usage.objects.filter(day__gte=now.date() - timedelta(days=1), refused__gt=0)
     if tenants is not None:

@@ -17,7 +17,15 @@ from dataplane.tables.quotas import KINDS, QuotaError, checked_limits
 from mgmt.cells.services.control import note
 from mgmt.errors import InvalidValue, QuotaExceededError
 from mgmt.models import ControlAction, Tenant, TenantQuota, User
-from mgmt.quotas.queries import SET_QUOTA, live_keys, open_pipes, quotas_for, topics_of
+from mgmt.quotas.queries import (
+    SET_QUOTA,
+    live_keys,
+    open_pipes,
+    quotas_for,
+    schema_versions_in,
+    subjects_in,
+    topics_of,
+)
 
 LONGEST: Final = 200
 log = structlog.get_logger(__name__)
@@ -49,7 +57,8 @@ def set_quota(*, tenant: Tenant, limits: Mapping[str, int | None], reason: str, 
     row.refresh_from_db()
     detail = {"tenant": tenant.id, "before": before, "after": row.limits}
     words = f"{tenant.name}: {_difference(before, row.limits)}. {reason}"
-    note(ControlAction.PERSON, SET_QUOTA, outcome="done", at=now, reason=words, author=by, detail=detail)
+    outcome = ControlAction.Outcome.DONE
+    note(ControlAction.PERSON, SET_QUOTA, outcome=outcome, at=now, reason=words, author=by, detail=detail)
     log.info("quota set", by=by.username, **detail)
     return row
 
@@ -75,6 +84,20 @@ def check_room_for_key(tenant_id: str) -> None:
         raise QuotaExceededError(
             f"You have {used} of {limit} API keys. Revoke one, or ask the operator for a higher quota."
         )
+
+
+def check_room_for_subject(tenant_id: str) -> None:
+    """Raise QuotaExceededError if the tenant may not have one more subject of the schema registry."""
+    limit, used = quotas_for(tenant_id).subjects, subjects_in(tenant_id).count()
+    if used >= limit:
+        raise QuotaExceededError(f"You have {used} of {limit} subjects. Ask the operator for a higher quota.")
+
+
+def check_room_for_schema_version(tenant_id: str) -> None:
+    """Raise QuotaExceededError if the tenant may not have one more version of a subject."""
+    limit, used = quotas_for(tenant_id).schema_versions, schema_versions_in(tenant_id).count()
+    if used >= limit:
+        raise QuotaExceededError(f"You have {used} of {limit} schema versions. Ask the operator for a higher quota.")
 
 
 def check_spec_within_quota(tenant_id: str, spec: PipeSpec, pipe_id: str = "") -> None:

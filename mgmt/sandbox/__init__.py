@@ -17,18 +17,25 @@ from dataplane.sandbox.jobs import (
     Answer,
     CheckSchema,
     CheckSpec,
+    CheckVersion,
     Compared,
     CompareEvents,
     FilterCopies,
     FilterCopy,
     FilterResult,
+    ReadTypes,
     RefusedFilter,
     RefusedSchema,
     RefusedSpec,
+    RefusedVersion,
     SchemaChecked,
+    SchemaInput,
     Tried,
     TryEvent,
+    TypesRead,
+    VersionChecked,
 )
+from dataplane.schemas.types import Compatibility, SchemaRejectedError
 from dataplane.spec import PipeSpec, SpecError, parse_pipe_spec
 from dataplane.spec.schema import SchemaError
 from dataplane.stages.enrich import TableRows
@@ -37,6 +44,7 @@ from mgmt.sandbox.pool import Pool
 
 CHECK_S: Final = 1.0  # of CPU time, for a spec or a schema
 TRY_S: Final = 2.0  # for a dry run
+READ_S: Final = 2.0  # for an IDL file; a worker's first one also builds the grammar
 MESSAGE_S: Final = 0.05  # for a live tail filter on one message
 SLICE_S: Final = 0.2  # for a filter per job, so that other owners are served in between
 COMPARE_SLICE_S: Final = 0.5  # for a comparison per job, so that other owners are served in between
@@ -128,6 +136,36 @@ def check_schema(document: Any, *, before: Any = None, event: bytes = b"", owner
     return _of(found, SchemaChecked)
 
 
+def check_version(
+    schemas: Sequence[SchemaInput], *, level: Compatibility, earlier: Sequence[tuple[int, int]] = (), owner: str
+) -> VersionChecked:
+    """Parse the last schema and compare it with the earlier versions, which are named by number and position.
+
+    Raises SchemaRejectedError, also for a schema that takes too long to check; SandboxBusy, TooManyAtOnce.
+    """
+    try:
+        found = trials().run(CheckVersion(list(schemas), level, list(earlier)), cpu_s=CHECK_S, owner=owner)
+    except SandboxLimit as exc:
+        raise SchemaRejectedError("", f"is too expensive to check: use fewer or smaller types. {exc}") from exc
+    if isinstance(found, RefusedVersion):
+        raise SchemaRejectedError(found.path, found.reason)
+    return _of(found, VersionChecked)
+
+
+def types_in(text: str, *, owner: str) -> list[tuple[str, str]]:
+    """Return full name and schema of each named type of an Avro IDL or protocol file.
+
+    Raises SchemaRejectedError, also for a file that takes too long to read; SandboxBusy, TooManyAtOnce.
+    """
+    try:
+        found = trials().run(ReadTypes(text), cpu_s=READ_S, owner=owner)
+    except SandboxLimit as exc:
+        raise SchemaRejectedError("", f"is too expensive to read: divide the file. {exc}") from exc
+    if isinstance(found, RefusedVersion):
+        raise SchemaRejectedError(found.path, found.reason)
+    return _of(found, TypesRead).types
+
+
 @cache
 def trials() -> Pool:
     """Return this process's pool of workers for specs, events and schemas."""
@@ -173,12 +211,16 @@ __all__ = [
     "SandboxBusy",
     "SandboxLimit",
     "SandboxRefused",
+    "SchemaInput",
     "TooManyAtOnce",
+    "VersionChecked",
     "check_schema",
+    "check_version",
     "checked_spec_of",
     "compare_events",
     "filter_copies",
     "tails",
     "trials",
     "try_event",
+    "types_in",
 ]

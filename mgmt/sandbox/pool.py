@@ -62,7 +62,10 @@ class Worker:
         return self._process.pid
 
     def run(self, job: SandboxJob, cpu_s: float, rows: TableRows) -> Answer:
-        """Run a job. After SandboxLimit, SandboxBusy or SandboxBrokenError the worker must not be used again."""
+        """Run a job under a limit of CPU time, in seconds.
+
+        Raises: SandboxLimit, SandboxBusy, SandboxBrokenError. The worker must not be used again after any of them.
+        """
         self.jobs += 1
         try:
             self._wait_until_up()

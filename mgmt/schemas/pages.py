@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods
 from dataplane.spec.compatible import BreakingChange
 from dataplane.spec.schema import SchemaError, pointer_of, read_schema
 from mgmt import services
+from mgmt.event_types.queries import event_types_of
 from mgmt.models import Source
 from mgmt.pipes.page_context import pipe_context
 from mgmt.sandbox import SandboxRefused
@@ -88,6 +89,7 @@ def _page(
     path = f"pipes/{source.pipe_id}/sources/{source.name}/schemas/"
     context = pipe_context(source.pipe, "settings") | {
         "source": source,
+        "event_types": list(event_types_of(source)),
         "versions": [(one, _pretty(one.document)) for one in versions],
         "typed": typed or _pretty(newest if versions else EXAMPLE),
         "outcome": outcome,

@@ -20,8 +20,8 @@ MOST_VIEWERS: Final = 16
 NO_ANSWER: Final = "the brokers do not answer"
 _AT_ONCE: Final = 500
 _WAIT_S: Final = 0.1
-_ANSWER_S: Final = 3.0
-_AGAIN_S: Final = 1.0
+_TIMEOUT_S: Final = 3.0
+_RETRY_S: Final = 1.0
 
 
 class TailCapacityError(Exception):
@@ -72,7 +72,7 @@ class TailHub:
                     self.trouble = NO_ANSWER
                     log.warning("the live tail cannot read: %s", NO_ANSWER)
                     client.reset()
-                    time.sleep(_AGAIN_S)
+                    time.sleep(_RETRY_S)
 
     def _is_wanted(self) -> bool:
         """Return True if there are viewers; otherwise the calling thread stops being the reader."""
@@ -110,7 +110,7 @@ class _Client:
 
     def __init__(self, kafka: str) -> None:
         self.feeds: dict[str, TailTopic] = {}
-        self._are_away = False
+        self._are_brokers_down = False
         self._consumer = Consumer(
             {
                 "bootstrap.servers": kafka,
@@ -132,7 +132,7 @@ class _Client:
 
     def ends(self, topic: str) -> tuple[int, int]:
         """Return the first offset to read, at most KEPT from the end, and the end offset."""
-        low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=_ANSWER_S)
+        low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=_TIMEOUT_S)
         return max(low, high - KEPT), high
 
     def follow(self, topic: str, feed: TailTopic, first: int) -> None:
@@ -149,17 +149,17 @@ class _Client:
         """Stop reading all topics; the hub starts them again once a broker answers. The consumer reconnects itself."""
         self._consumer.unassign()
         self.feeds.clear()
-        self._are_away = False
+        self._are_brokers_down = False
 
     def read(self) -> list[Message]:
         """Return new records after a wait of at most 0.1 s. Raises KafkaException when all brokers are down."""
         found = self._consumer.consume(_AT_ONCE, _WAIT_S)
-        if self._are_away:
+        if self._are_brokers_down:
             raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
         return [message for message in found if message.error() is None]
 
     def _note(self, error: KafkaError) -> None:
-        self._are_away = self._are_away or error.code() == KafkaError._ALL_BROKERS_DOWN
+        self._are_brokers_down = self._are_brokers_down or error.code() == KafkaError._ALL_BROKERS_DOWN
 
 
 @cache

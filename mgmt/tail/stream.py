@@ -83,7 +83,7 @@ class TailStream:
             tally.gap |= taken.gap or self._is_another
             self._is_another = False
             try:
-                chunk = [self._reported(copy) for copy in self._wanted(pace, tally)]
+                chunk = [event("copy", shown(copy), self._cursor(copy.offset)) for copy in self._wanted(pace, tally)]
             except SandboxLimit as exc:
                 yield event("refused", {"reason": str(exc)})
                 return
@@ -119,9 +119,6 @@ class TailStream:
     def _seen(self, after: int | None) -> int | None:
         """Return the offset after which a reconnected stream must begin."""
         return self._pending[0].offset - 1 if self._pending else after
-
-    def _reported(self, copy: PeekedCopy) -> bytes:
-        return event("copy", shown(copy), self._cursor(copy.offset))
 
     def _cursor(self, offset: int | None) -> str:
         return "" if offset is None else str(TailCursor(self._generation, offset))

@@ -14,7 +14,9 @@ from dataplane.plan.outbound import address_of
 from dataplane.spec import destination_of
 from dataplane.tables.quotas import QuotaKind
 from mgmt.deliveries.cause_wording import cause_in_words, failure_in_words
+from mgmt.deliveries.presenters import alert_words as words_of_alert
 from mgmt.ledger.queries.timing import SLICE_NAMES
+from mgmt.models import Alert
 from mgmt.pipes.editor.dry_run import pretty as pretty_body
 from mgmt.web.sorting import SortOrder
 
@@ -116,7 +118,6 @@ def seconds(number: float) -> str:
     return f"{number:g}{_NARROW}s"
 
 
-@register.filter
 def plain(value: float | None) -> str:
     """Format a number for a script; "" without a value."""
     return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
@@ -163,6 +164,13 @@ def failure(reason: str, status: int) -> str:
 def cause_words(cause: str) -> str:
     """Return a cause as a phrase."""
     return cause_in_words(cause)
+
+
+@register.filter
+def alert_words(alert: Alert) -> str:
+    """Return what an alert is about, as a phrase within a sentence: `answered 401`."""
+    words = words_of_alert(alert)
+    return words[:1].lower() + words[1:]
 
 
 @register.filter
@@ -223,7 +231,7 @@ def clock(moment: datetime | None, form: str = "second") -> SafeString:
 
 @register.simple_tag
 def spark(values: Sequence[float | None], what: str, form: str = "count") -> SafeString:
-    """Return bars, oldest first, as an SVG image whose name says the range of the values; a missing value has no bar.
+    """Return bars, oldest first, as an SVG image whose label has the range of the values; a missing value has no bar.
 
     form: filter that formats the values: `count`, `rate`, `lag` or `share`; shares have the height of their percentage
     """
@@ -231,7 +239,7 @@ def spark(values: Sequence[float | None], what: str, form: str = "count") -> Saf
     if not known:
         return format_html('<span class="spark" role="img" aria-label="{}: no data"></span>', what)
     formats: Mapping[str, Callable[[Any], str]] = {"count": count, "rate": rate, "lag": lag, "share": share}
-    said = f"{what}: {formats[form](min(known))} to {formats[form](max(known))}, last {formats[form](known[-1])}"
+    label = f"{what}: {formats[form](min(known))} to {formats[form](max(known))}, last {formats[form](known[-1])}"
     top = 1 if form == "share" else max(known) or 1
     bars = "".join(
         f"M{number * _BAR} {_SPARK}v-{max(1, round(_SPARK * max(0, value) / top))}h{_BAR - 1}V{_SPARK}z"
@@ -244,8 +252,19 @@ def spark(values: Sequence[float | None], what: str, form: str = "count") -> Saf
         '<title>{2}</title><path d="{3}"/></svg>',
         width,
         _SPARK,
-        said,
+        label,
         bars,
+    )
+
+
+@register.simple_tag
+def share_bar(percent: int, kind: str = "") -> SafeString:
+    """Return a bar of a length in percent, for a cell with the figure. `kind`: `now` for the newer one of two."""
+    return format_html(
+        '<svg class="share-bar{}" viewBox="0 0 100 8" width="100" height="8" aria-hidden="true">'
+        '<path d="M0 0h{}v8H0z"/></svg>',
+        f" share-bar-{kind}" if kind else "",
+        max(percent, 1) if percent else 0,
     )
 
 
@@ -254,8 +273,8 @@ def sortable(context: Mapping[str, Any], column: str, words: str, kind: str = ""
     """Return the heading of a sortable column: a link that sorts by it, or reverses the order if it is sorted by it."""
     order: SortOrder = context["order"]
     is_it = order.column == column
-    falls = not order.falls if is_it else kind == "n"  # figures sort largest first
-    sort = format_html(' aria-sort="{}"', "descending" if order.falls else "ascending") if is_it else ""
+    descending = not order.descending if is_it else kind == "n"  # figures sort largest first
+    sort = format_html(' aria-sort="{}"', "descending" if order.descending else "ascending") if is_it else ""
     kept = context.get("kept", {})
-    query = urlencode({**kept, "sort": SortOrder(column, falls)})
+    query = urlencode({**kept, "sort": SortOrder(column, descending)})
     return format_html('<th scope="col" class="{}"{}><a href="?{}">{}</a></th>', kind, sort, query, words)

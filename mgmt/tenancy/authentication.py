@@ -1,6 +1,6 @@
 """Authentication backend: the only place that checks passwords, so that each check counts against the limits.
 
-The sign-in page, the API and each later caller of django.contrib.auth.authenticate are covered without code of theirs.
+The sign-in page, the API and each later caller of django.contrib.auth.authenticate are covered automatically.
 """
 
 from typing import Any, Final

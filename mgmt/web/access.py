@@ -10,6 +10,7 @@ from typing import Final
 from django.db.models import F, QuerySet
 from structlog.contextvars import bind_contextvars
 
+from mgmt.ids import storable
 from mgmt.models import (
     Admission,
     Alert,
@@ -18,14 +19,18 @@ from mgmt.models import (
     DeadLetter,
     Destination,
     DestinationTest,
+    IgnoredField,
     LookupTable,
     Membership,
     Pipe,
     PipeRevision,
     Ramp,
     Redrive,
+    Rejection,
     Source,
     SourceSchema,
+    Subject,
+    SubjectVersion,
     Tenant,
     User,
 )
@@ -41,13 +46,15 @@ CREATE_PIPE: Final = Role.EDITOR
 RENAME_PIPE: Final = Role.EDITOR
 PUBLISH_REVISION: Final = Role.EDITOR
 REGISTER_SCHEMA: Final = Role.EDITOR
+CHANGE_SUBJECT: Final = Role.EDITOR  # level, owner and deprecation of a subject; the default level
+SET_EVENT_TYPES: Final = Role.EDITOR
 MAKE_KEY: Final = Role.EDITOR
 REVOKE_KEY: Final = Role.EDITOR
 ROTATE_SECRET: Final = Role.EDITOR
 PAUSE: Final = Role.OPERATOR  # also resume; of a pipe or a destination
 STEER_RAMP: Final = Role.OPERATOR  # hold, resume, roll back
 MOVE_MESSAGES: Final = Role.OPERATOR  # release, redrive, abort
-HANDLE_ALERT: Final = Role.OPERATOR  # acknowledge, snooze, resolve, probe
+HANDLE_ALERT: Final = Role.OPERATOR  # acknowledge, snooze, resolve, probe; ignore a field
 SEND_TEST: Final = Role.EDITOR  # the user chooses the body, and it is signed like a message
 SET_CREDENTIAL: Final = Role.EDITOR
 CHANGE_CHANNELS: Final = Role.EDITOR
@@ -86,7 +93,7 @@ def pipes_of(user: User) -> QuerySet[Pipe]:
 
 def get_tenant(user: User, tenant_id: str, need: str = READ) -> Tenant:
     """Return one of the user's tenants. Raises Tenant.DoesNotExist, Forbidden."""
-    tenant = tenants_of(user).get(id=_storable(tenant_id))
+    tenant = tenants_of(user).get(id=storable(tenant_id))
     bind_contextvars(tenant=tenant.id)
     _require(user, tenant.id, need)
     return tenant
@@ -94,7 +101,7 @@ def get_tenant(user: User, tenant_id: str, need: str = READ) -> Tenant:
 
 def get_pipe(user: User, pipe_id: str, need: str = READ) -> Pipe:
     """Return one of the user's pipes, with its tenant. Raises Pipe.DoesNotExist, Forbidden."""
-    pipe = pipes_of(user).select_related("tenant", "admission__held_by").get(id=_storable(pipe_id))
+    pipe = pipes_of(user).select_related("tenant", "admission__held_by").get(id=storable(pipe_id))
     bind_contextvars(tenant=pipe.tenant_id, pipe=pipe.id)
     _require(user, pipe.tenant_id, need)
     return pipe
@@ -120,7 +127,7 @@ def get_admission(user: User, pipe_id: str, need: str = READ) -> Admission:
 def get_source(user: User, pipe_id: str, name: str, need: str = READ) -> Source:
     """Return a source of one of the user's pipes. Raises ObjectDoesNotExist, Forbidden."""
     rows = Source.objects.select_related("pipe__tenant", "pipe__admission__held_by")
-    return rows.get(pipe=get_pipe(user, pipe_id, need), name=_storable(name))
+    return rows.get(pipe=get_pipe(user, pipe_id, need), name=storable(name))
 
 
 def get_schema(user: User, pipe_id: str, name: str, number: int, need: str = READ) -> SourceSchema:
@@ -131,18 +138,18 @@ def get_schema(user: User, pipe_id: str, name: str, number: int, need: str = REA
 
 def get_key(user: User, pipe_id: str, key_id: str, need: str = READ) -> ApiKey:
     """Return an API key of one of the user's pipes. Raises ObjectDoesNotExist, Forbidden."""
-    return ApiKey.objects.select_related("source").get(source__pipe=get_pipe(user, pipe_id, need), id=_storable(key_id))
+    return ApiKey.objects.select_related("source").get(source__pipe=get_pipe(user, pipe_id, need), id=storable(key_id))
 
 
 def get_destination(user: User, pipe_id: str, name: str, need: str = READ) -> Destination:
     """Return a destination of one of the user's pipes. Raises ObjectDoesNotExist, Forbidden."""
-    return Destination.objects.select_related("pipe").get(pipe=get_pipe(user, pipe_id, need), name=_storable(name))
+    return Destination.objects.select_related("pipe").get(pipe=get_pipe(user, pipe_id, need), name=storable(name))
 
 
 def get_destination_test(user: User, test_id: str, need: str = READ) -> DestinationTest:
     """Return a test request of one of the user's tenants. Raises DestinationTest.DoesNotExist, Forbidden."""
     mine = DestinationTest.objects.filter(tenant__memberships__user_id=user.pk)
-    row = mine.select_related("tenant", "pipe", "by").get(id=_storable(test_id))
+    row = mine.select_related("tenant", "pipe", "by").get(id=storable(test_id))
     _require(user, row.tenant_id, need)
     return row
 
@@ -152,21 +159,31 @@ def get_dead_letter(user: User, pipe_id: str, number: int, need: str = READ) -> 
     return DeadLetter.objects.select_related("move").get(pipe_id=get_pipe(user, pipe_id, need).id, id=number)
 
 
+def get_rejection(user: User, pipe_id: str, number: int, need: str = READ) -> Rejection:
+    """Return a kind of rejected events of one of the user's pipes. Raises ObjectDoesNotExist, Forbidden."""
+    return Rejection.objects.select_related("pipe__tenant").get(pipe=get_pipe(user, pipe_id, need), id=number)
+
+
 def get_redrive(user: User, pipe_id: str, move_id: str, need: str = READ) -> Redrive:
     """Return a release or redrive of one of the user's pipes. Raises ObjectDoesNotExist, Forbidden."""
     rows = Redrive.objects.select_related("pipe", "by")
-    return rows.get(pipe=get_pipe(user, pipe_id, need), id=_storable(move_id))
+    return rows.get(pipe=get_pipe(user, pipe_id, need), id=storable(move_id))
 
 
 def get_alert(user: User, pipe_id: str, alert_id: str, need: str = READ) -> Alert:
     """Return an alert of one of the user's pipes. Raises ObjectDoesNotExist, Forbidden."""
     rows = Alert.objects.select_related("pipe", "acknowledged_by", "resolved_by")
-    return rows.get(pipe=get_pipe(user, pipe_id, need), id=_storable(alert_id))
+    return rows.get(pipe=get_pipe(user, pipe_id, need), id=storable(alert_id))
+
+
+def get_ignored_field(user: User, pipe_id: str, ignored_id: str, need: str = READ) -> IgnoredField:
+    """Return an ignored field of one of the user's pipes. Raises ObjectDoesNotExist, Forbidden."""
+    return IgnoredField.objects.get(pipe=get_pipe(user, pipe_id, need), id=storable(ignored_id))
 
 
 def get_channel(user: User, tenant_id: str, channel_id: str, need: str = READ) -> AlertChannel:
     """Return a notification channel of one of the user's tenants. Raises ObjectDoesNotExist, Forbidden."""
-    return AlertChannel.objects.get(tenant=get_tenant(user, tenant_id, need), id=_storable(channel_id))
+    return AlertChannel.objects.get(tenant=get_tenant(user, tenant_id, need), id=storable(channel_id))
 
 
 def lookup_tables_of(user: User) -> QuerySet[LookupTable]:
@@ -177,19 +194,33 @@ def lookup_tables_of(user: User) -> QuerySet[LookupTable]:
 
 def get_lookup_table(user: User, table_id: str, need: str = READ) -> LookupTable:
     """Return a live look-up table of one of the user's tenants. Raises LookupTable.DoesNotExist, Forbidden."""
-    table = lookup_tables_of(user).get(id=_storable(table_id))
+    table = lookup_tables_of(user).get(id=storable(table_id))
     _require(user, table.tenant_id, need)
     return table
+
+
+def subjects_of(user: User) -> QuerySet[Subject]:
+    """Return the subjects of all the user's tenants, newest first."""
+    return Subject.objects.filter(tenant__memberships__user_id=user.pk).order_by("-created_at", "-id")
+
+
+def get_subject(user: User, subject_id: str, need: str = READ) -> Subject:
+    """Return a subject of one of the user's tenants. Raises Subject.DoesNotExist, Forbidden."""
+    subject = subjects_of(user).select_related("tenant").get(id=storable(subject_id))
+    bind_contextvars(tenant=subject.tenant_id)
+    _require(user, subject.tenant_id, need)
+    return subject
+
+
+def get_subject_version(user: User, subject_id: str, number: int, need: str = READ) -> SubjectVersion:
+    """Return one version of a subject. Raises ObjectDoesNotExist, Forbidden."""
+    rows = SubjectVersion.objects.select_related("schema", "author", "subject")
+    return rows.get(subject=get_subject(user, subject_id, need), number=number)
 
 
 def with_roles(rows: QuerySet[Pipe]) -> QuerySet[Pipe]:
     """Annotate the rows of `pipes_of` with the user's role as `my_role`, in the same query: for lists with buttons."""
     return rows.annotate(my_role=F("tenant__memberships__role"))
-
-
-def _storable(text: str) -> str:
-    """Replace U+0000, which Postgres cannot even compare, by U+FFFD, which no row's id contains."""
-    return text.replace("\x00", "\ufffd")
 
 
 def _require(user: User, tenant_id: str, need: str) -> None:

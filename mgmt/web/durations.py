@@ -30,7 +30,7 @@ class DurationField(forms.CharField):
     """Text field whose value is a number of seconds."""
 
     def to_python(self, value: object) -> int | None:  # type: ignore[override]
-        """Return the seconds, or None for an empty field."""
+        """Return the seconds, or None for an empty field. Raises ValidationError for any other text."""
         text = super().to_python(value)
         if not text:
             return None

@@ -14,14 +14,22 @@ from drf_standardized_errors.types import Error, ErrorResponse
 from rest_framework import exceptions
 from rest_framework.response import Response
 
+from dataplane.schemas.types import Incompatibility, SchemaRejectedError
 from dataplane.spec import SpecError
 from dataplane.spec.compatible import BreakingChange
-from dataplane.spec.schema import SchemaError
+from dataplane.spec.schema import SchemaError, pointer_of
 from mgmt.errors import NeededCredential
 from mgmt.lookups.row_files import RowFileError, UploadTooLarge
 from mgmt.pipes.spec_check import DestinationForbidden
+from mgmt.registry.wire import error_response
 from mgmt.sandbox import SandboxRefused
-from mgmt.services import CredentialNeededError, InvalidValue, SchemaIncompatibleError, ServiceError
+from mgmt.services import (
+    CredentialNeededError,
+    InvalidValue,
+    SchemaIncompatibleError,
+    ServiceError,
+    VersionIncompatibleError,
+)
 from mgmt.web.access import Forbidden
 from mgmt.web.problems import MEDIA_TYPE, RETRY_AFTER_S, ProblemError, problem_body, problem_response
 
@@ -66,8 +74,8 @@ def own_problem(exc: Exception) -> exceptions.APIException | None:
             found = ProblemError("row-invalid", str(exc), [error])
         case UploadTooLarge():
             found = ProblemError("body-too-large", str(exc))
-        case SchemaIncompatibleError():
-            found = ProblemError(exc.code, str(exc), [breaking_error(one) for one in exc.broken])
+        case SchemaIncompatibleError() | VersionIncompatibleError() | SchemaRejectedError() | SchemaError():
+            found = _schema_problem(exc)
         case CredentialNeededError():
             errors = [_needed_error(one) for one in exc.needed]
             found = ProblemError(exc.code, str(exc), errors)
@@ -75,9 +83,6 @@ def own_problem(exc: Exception) -> exceptions.APIException | None:
             found = ProblemError(exc.code, str(exc))
         case InvalidValue():
             found = exceptions.ValidationError({exc.field: [exc.reason]})
-        case SchemaError():
-            error = {"pointer": _pointer(["schema", *exc.path]), "detail": exc.reason, "code": "schema-invalid"}
-            found = ProblemError("schema-invalid", str(exc), [error])
         case SpecError():
             code = "destination-forbidden" if isinstance(exc, DestinationForbidden) else "spec-invalid"
             error = {"pointer": spec_pointer(exc.path), "detail": exc.reason, "code": code}
@@ -85,6 +90,23 @@ def own_problem(exc: Exception) -> exceptions.APIException | None:
         case OperationalError() | InterfaceError():
             found = ProblemError("unavailable")
     return found
+
+
+def _schema_problem(
+    exc: SchemaIncompatibleError | VersionIncompatibleError | SchemaRejectedError | SchemaError,
+) -> ProblemError:
+    match exc:
+        case SchemaIncompatibleError():
+            return ProblemError(exc.code, str(exc), [breaking_error(one) for one in exc.broken])
+        case VersionIncompatibleError():
+            return ProblemError(exc.code, str(exc), [incompatible_error(one) for one in exc.broken])
+        case SchemaRejectedError():
+            pointer = f"#{exc.path}" if exc.path.startswith("/references") else f"#/schema{exc.path}"
+        case SchemaError():
+            pointer = _pointer(["schema", *exc.path])
+    return ProblemError(
+        "schema-invalid", str(exc), [{"pointer": pointer, "detail": exc.reason, "code": "schema-invalid"}]
+    )
 
 
 class ProblemFormatter(ExceptionFormatter):  # type: ignore[misc]
@@ -113,6 +135,12 @@ def breaking_error(one: BreakingChange) -> dict[str, str]:
     return {"pointer": _pointer(["schema", *one.path]), "detail": str(one), "code": "schema-breaking"}
 
 
+def incompatible_error(one: Incompatibility) -> dict[str, str]:
+    """Return the `errors` entry of an incompatibility: its pointer in the schema, and both sides in words."""
+    detail = f"version {one.version}: {one.message} (reader: {one.reader}; writer: {one.writer}; {one.reason})"
+    return {"pointer": f"#/schema{one.path}", "detail": detail, "code": "schema-incompatible"}
+
+
 def _needed_error(one: NeededCredential) -> dict[str, str]:
     pointer = _pointer(["credentials", one.destination])
     return {"pointer": pointer, "detail": f"needs {', '.join(one.fields)}", "code": "credential-needed"}
@@ -131,16 +159,20 @@ def spec_pointer(path: str) -> str:
 
 
 def _pointer(parts: list[str]) -> str:
-    return "#" + "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in parts)
+    return "#" + pointer_of(tuple(parts))
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Return the 400 response for an error outside a view."""
+    if _is_wire(request):
+        return error_response(400, "The request cannot be read")
     return problem_response(request, "bad-request") if _is_api(request) else defaults.bad_request(request, exception)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Return the 404 response for a path without a route: the same body as for a missing row."""
+    if _is_wire(request):
+        return error_response(404, "HTTP 404 Not Found")
     return problem_response(request, "not-found") if _is_api(request) else defaults.page_not_found(request, exception)
 
 
@@ -149,6 +181,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
     is_away = isinstance(sys.exc_info()[1], OperationalError | InterfaceError)
     if _is_api(request):
         response: HttpResponse = problem_response(request, "unavailable" if is_away else "internal")
+    elif _is_wire(request):
+        response = _wire_error(is_away)
     elif is_away:
         response = HttpResponse(loader.render_to_string("503.html"), status=503)
     else:
@@ -160,3 +194,14 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 def _is_api(request: HttpRequest) -> bool:
     return request.path_info.startswith("/api/")
+
+
+def _wire_error(is_away: bool) -> HttpResponse:
+    if is_away:
+        return error_response(50001, "Error in the backend data store. Try again.")
+    return error_response(500, "Internal error. If it persists, report the response's X-Request-Id.")
+
+
+def _is_wire(request: HttpRequest) -> bool:
+    """Return True for the wire API of the schema registry (mgmt.registry.api.confluent)."""
+    return request.path_info.startswith("/registry/")

@@ -53,6 +53,7 @@ def rail(
             NavEntry("Pipes", f"{home}#{PIPES_HEADING}", f"{home}pipes/", "g p", pipe_count() if pipe_count else None),
             _entry("Events", "find", "g e"),
             replace(_entry("Alerts", "alerts", "g a"), count=alerts, open=alerts > 0),
+            _entry("Schemas", "subjects", "g s"),
             _entry("Look-up tables", "tables", "g t"),
             _entry("Usage", "usage", "g u"),
         ]
@@ -63,10 +64,12 @@ def rail(
 
 
 _STAFF: Final = (
+    ("Status board", "board"),
     ("Control plane", "staff"),
     ("Cells", "cells"),
     ("Scaling", "scaling"),
     ("Releases", "releases"),
+    ("Lost messages", "all_losses"),
     ("Quotas", "quotas"),
     ("Usage by tenant", "spending"),
     ("Audit log", "audit"),

@@ -11,6 +11,7 @@ from rest_framework.fields import DateTimeField
 from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
 
+from mgmt.ids import storable
 from mgmt.web.problems import ProblemError
 
 MAX_LIMIT = 200
@@ -146,8 +147,7 @@ def number_in(request: Request, name: str, default: int, *, least: int, most: in
 
 def text_of(request: Request, name: str) -> str:
     """Return a query parameter as text that Postgres can compare: U+0000 is replaced."""
-    text: str = request.query_params.get(name, "")
-    return text.replace("\x00", "\ufffd")
+    return storable(request.query_params.get(name, ""))
 
 
 def time_of(request: Request, name: str) -> datetime | None:

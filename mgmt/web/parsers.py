@@ -42,10 +42,8 @@ class BoundedJSONParser(BaseParser):
             raise ParseError("contains a duplicate key, NaN, Infinity, or a number that is too long") from exc
 
 
-class SchemaParser(BoundedJSONParser):
-    """JSON parser for schemas: a smaller limit, and no compressed body, so that none can expand."""
-
-    max_bytes = MAX_SCHEMA_BYTES
+class UncompressedParser(BoundedJSONParser):
+    """JSON parser that accepts no compressed body, so that none can expand."""
 
     def parse(self, stream: IO[bytes], media_type: str | None = None, context: Mapping[str, Any] | None = None) -> Any:
         """Return the value. Raises ProblemError also for a body with Content-Encoding."""
@@ -53,6 +51,12 @@ class SchemaParser(BoundedJSONParser):
         if request is not None and request.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise ProblemError("media-type", "Send the schema uncompressed, without Content-Encoding.")
         return super().parse(stream, media_type, context)
+
+
+class SchemaParser(UncompressedParser):
+    """JSON parser for the schema of a source, with a smaller limit."""
+
+    max_bytes = MAX_SCHEMA_BYTES
 
 
 class RowFile(NamedTuple):

@@ -104,8 +104,22 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
         "The schema would refuse events that are accepted now",
         "`errors` names each field and the reason. Relax the schema there, or create a new source for the new events.",
     ),
+    "schema-incompatible": ProblemType(
+        409,
+        "The schema is incompatible with an earlier version",
+        "`errors` names each place with reader, writer and reason. Change the schema there, or register it under the "
+        "subject that `detail` offers.",
+    ),
+    "subject-deprecated": ProblemType(
+        409, "The subject is deprecated", "Register the schema under another subject, or end the deprecation."
+    ),
     "schema-conflict": ProblemType(
         409, "Another user registered a schema first", "Read the newest version, then register yours."
+    ),
+    "event-types-conflict": ProblemType(
+        409,
+        "Another user changed the event types first",
+        "Read the event types of the source, apply your change to them, and send `based_on` with their version.",
     ),
     "ramp-over": ProblemType(
         409, "The ramp has ended", "The revision is live or was rolled back. Read the ramp again."
@@ -154,11 +168,11 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
     ),
     "too-expensive": ProblemType(
         422,
-        "The dry run or schema check exceeds a limit",
-        "`detail` names the limit. Use simpler steps or a smaller event.",
+        "The dry run, check or search exceeds a limit",
+        "`detail` names the limit. Use simpler steps or conditions, or a smaller event.",
     ),
     "too-many-at-once": ProblemType(
-        429, "Too many dry runs or schema checks at once", "Wait until one of yours has ended."
+        429, "Too many dry runs, checks or searches at once", "Wait until one of yours has ended."
     ),
     "throttled": ProblemType(429, "Too many requests", "Wait for the number of seconds in Retry-After."),
     "too-many-tails": ProblemType(

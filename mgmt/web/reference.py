@@ -68,6 +68,11 @@ _GROUPS: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
     ("Alerts and channels", "", ("/alerts/", "/pipes/{pipe}/alerts/", "/tenants/{tenant}/alert-channels/")),
     ("Windows and patterns", "", ("/pipes/{pipe}/windows/", "/pipes/{pipe}/patterns/")),
     ("Look-up tables", "", ("/lookup-tables/",)),
+    (
+        "Schema registry",
+        "The wire API of Confluent's Schema Registry is at `/registry/`: see [the guide](../schema-registry.md).",
+        ("/schemas/", "/tenants/{tenant}/schemas/"),
+    ),
     ("Usage", "", ("/pipes/{pipe}/usage/", "/tenants/{tenant}/usage/")),
     ("Staff", "For users who operate the platform; others get 404.", ("/staff/",)),
     ("Errors", "", ("/problems/",)),

@@ -12,6 +12,7 @@ from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.utils.cache import patch_vary_headers
 
 from mgmt import services
@@ -44,6 +45,7 @@ class Permissions:
     test: bool  # test requests
     channels: bool
     tables: bool  # look-up tables and their rows
+    schemas: bool  # subjects of the schema registry and their versions
 
 
 def for_members(view: _View) -> _View:
@@ -103,9 +105,14 @@ def show(
     *,
     tenant: Tenant | None,
     part: str = "",
+    live: Mapping[str, str] | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """Render a page, or its fragment `part` if that is not empty."""
+    """Render a page, or its fragment `part` if that is not empty, or those of `live` that a refresh requests.
+
+    live: blocks that a viewer's browser refreshes, by name, each with its template; one request names several
+    """
+    blocks = _requested_blocks(request, live or {})
     viewer = viewer_of(request)
     role = access.role_in(viewer, tenant.id) if tenant else None
     get_opened = once(lambda: open_alert_count(tenant.id) if tenant else 0)
@@ -116,7 +123,8 @@ def show(
         "role_label": role or "",
         "may": permissions_of(role),
         "theme": theme_of(request),
-        "fragment": bool(part),
+        "fragment": bool(part or blocks),
+        "refreshes_head": "head" in (live or {}),
         "get_opened": get_opened,
         "get_rail": once(
             lambda: rail(
@@ -129,10 +137,21 @@ def show(
         ),
         **context,
     }
-    response = render(request, f"{template}#{part}" if part else template, full, status=status)
+    if blocks:
+        response = HttpResponse("".join(render_to_string(block, full, request) for block in blocks), status=status)
+    else:
+        response = render(request, f"{template}#{part}" if part else template, full, status=status)
     patch_vary_headers(response, ["HX-Request", "Cookie"])
     response["Cache-Control"] = "no-store"  # pages contain data of a tenant, some also a secret
     return response
+
+
+def _requested_blocks(request: HttpRequest, live: Mapping[str, str]) -> list[str]:
+    """Return the templates of the live blocks that a refresh requests; empty for a whole page."""
+    if "HX-Request" not in request.headers:
+        return []
+    names = dict.fromkeys(request.GET.get("part", "").split(","))
+    return [f"{live[name]}#{name}" for name in names if name in live]
 
 
 def act_and_report(request: HttpRequest, action: Callable[[], object], words: str) -> None:
@@ -142,12 +161,6 @@ def act_and_report(request: HttpRequest, action: Callable[[], object], words: st
         messages.success(request, words, "fine")
     except (services.ServiceError, services.InvalidValue) as exc:
         messages.error(request, str(exc), "bad")
-
-
-def part_of(request: HttpRequest, known: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return the (template, fragment) that htmx requests; None for the whole page."""
-    name = request.GET.get("part", "")
-    return (known[name], name) if "HX-Request" in request.headers and name in known else None
 
 
 def permissions_of(role: str | None) -> Permissions:
@@ -164,6 +177,7 @@ def permissions_of(role: str | None) -> Permissions:
         test=access.may(role, access.SEND_TEST),
         channels=access.may(role, access.CHANGE_CHANNELS),
         tables=access.may(role, access.CHANGE_LOOKUPS),
+        schemas=access.may(role, access.REGISTER_SCHEMA),
     )
 
 

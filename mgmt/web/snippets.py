@@ -2,9 +2,11 @@
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+
+from dataplane.names import EVENTS_PATH
 
 SAMPLE: Final = '{"type": "order.created", "order": {"id": 4711, "total": 129.9}}'
 KEY_PLACEHOLDER: Final = "$PENSTOCK_KEY"
@@ -21,7 +23,17 @@ class Snippet:
 
 def endpoint(ingest_url: str) -> str:
     """Return the URL for events."""
-    return f"{ingest_url}/v1/events"
+    return f"{ingest_url}{EVENTS_PATH}"
+
+
+def send_curl(*, ingest_url: str, event: str, key: str = "", headers: Iterable[str] = ()) -> str:
+    """Return the curl command that sends an event in JSON; without `key` it reads the key from the environment.
+
+    headers: further ones, as `name: value`
+    """
+    lines = [f"curl -sS {endpoint(ingest_url)}", f'-H "Authorization: Bearer {key or KEY_PLACEHOLDER}"']
+    lines += ['-H "Content-Type: application/json"', *(f"-H {shlex.quote(header)}" for header in headers)]
+    return _in_lines([*lines, f"-d {shlex.quote(event)}"])
 
 
 def send_snippets(*, ingest_url: str, key: str = "", sample: str = "") -> list[Snippet]:
@@ -35,14 +47,7 @@ def send_snippets(*, ingest_url: str, key: str = "", sample: str = "") -> list[S
     python_key = repr(key) if key else 'os.environ["PENSTOCK_KEY"]'
     script_key = f'"{key}"' if key else "process.env.PENSTOCK_KEY"
     return [
-        Snippet(
-            "curl",
-            "curl",
-            f"curl -sS {url} \\\n"
-            f'  -H "Authorization: Bearer {key or KEY_PLACEHOLDER}" \\\n'
-            f'  -H "Content-Type: application/json" \\\n'
-            f"  -d {shlex.quote(text)}",
-        ),
+        Snippet("curl", "curl", send_curl(ingest_url=ingest_url, event=text, key=key)),
         Snippet(
             "python",
             "Python",
@@ -72,8 +77,13 @@ def _with_key(url: str, key: str) -> str:
 
 def api_curl(*, web_url: str, user: str, path: str, body: Mapping[str, Any] | None = None) -> str:
     """Return the curl command for the REST call of a page; curl prompts for the password."""
-    lines = [f"curl -sS -u {shlex.quote(user)} {web_url}/api/v1/{path}"]
+    lines = [f"curl -sS -u {shlex.quote(user)} {shlex.quote(f'{web_url}/api/v1/{path}')}"]
     if body is not None:
         text = json.dumps(body, indent=1, ensure_ascii=False)
         lines += ['-H "Content-Type: application/json"', f"-d {shlex.quote(text)}"]
-    return " \\\n  ".join(lines)
+    return _in_lines(lines)
+
+
+def _in_lines(parts: Iterable[str]) -> str:
+    """Return a shell command with one part a line."""
+    return " \\\n  ".join(parts)

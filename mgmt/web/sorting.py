@@ -10,10 +10,10 @@ class SortOrder(NamedTuple):
     """Sort column and direction; `lag` or, descending, `-lag` in the URL."""
 
     column: str
-    falls: bool = False
+    descending: bool = False
 
     def __str__(self) -> str:
-        return f"-{self.column}" if self.falls else self.column
+        return f"-{self.column}" if self.descending else self.column
 
 
 def order_of(text: str, columns: Collection[str], default: SortOrder) -> SortOrder:
@@ -22,11 +22,11 @@ def order_of(text: str, columns: Collection[str], default: SortOrder) -> SortOrd
     return SortOrder(column, text.startswith("-")) if column in columns else default
 
 
-def arranged(lines: Sequence[T], value_of: Callable[[T], Any], *, falls: bool) -> list[T]:
+def arranged(lines: Sequence[T], value_of: Callable[[T], Any], *, descending: bool) -> list[T]:
     """Sort lines by value (stable); lines without a value are last in both directions."""
     known = [line for line in lines if value_of(line) is not None]
     unknown = [line for line in lines if value_of(line) is None]
-    return sorted(known, key=value_of, reverse=falls) + unknown
+    return sorted(known, key=value_of, reverse=descending) + unknown
 
 
 def page_after(lines: Sequence[T], id_of: Callable[[T], str], after: str, most: int) -> tuple[Sequence[T], str]:

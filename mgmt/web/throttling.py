@@ -1,7 +1,7 @@
 """Rate limits of the API, by user, or by address if nobody is signed in. Requests are counted in Postgres."""
 
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from django.utils import timezone
 from rest_framework.request import Request
@@ -12,6 +12,7 @@ from mgmt.tenancy.services.rate_limits import TryLimit, hit, network_of
 PER_USER: Final = TryLimit("api: user", 1_200, timedelta(minutes=1))
 BROKER_READS: Final = TryLimit("api: broker reads", 120, timedelta(minutes=1))  # each takes a thread for up to seconds
 COMPARISONS: Final = TryLimit("comparisons", 20, timedelta(minutes=1))  # each reads 100 events and runs them twice
+SEARCHES: Final = TryLimit("message searches", 20, timedelta(minutes=1))  # each reads events for up to 3 s
 PER_ADDRESS: Final = TryLimit("api: address", 120, timedelta(minutes=1))
 
 
@@ -37,13 +38,15 @@ class ApiThrottle(BaseThrottle):
 class BrokerReadThrottle(BaseThrottle):
     """Further throttle of operations that read messages from the brokers, by user."""
 
+    limit: ClassVar[TryLimit] = BROKER_READS
+
     def __init__(self) -> None:
         self._wait_s = 0
 
     def allow_request(self, request: Request, _view: Any) -> bool:
         """Count the request. Return False if it is over the limit; the permission class refuses strangers."""
         if request.user.is_authenticated:
-            self._wait_s = hit(BROKER_READS, str(request.user.pk), timezone.now())
+            self._wait_s = hit(self.limit, str(request.user.pk), timezone.now())
         return not self._wait_s
 
     def wait(self) -> float:
@@ -51,11 +54,13 @@ class BrokerReadThrottle(BaseThrottle):
         return float(self._wait_s)
 
 
+class SearchThrottle(BrokerReadThrottle):
+    """Further throttle of searches by body, by user; the console counts its own in the same place."""
+
+    limit = SEARCHES
+
+
 class ComparisonThrottle(BrokerReadThrottle):
     """Further throttle of comparisons of drafts, by user; the console counts its own in the same place."""
 
-    def allow_request(self, request: Request, _view: Any) -> bool:
-        """Count the request. Return False if it is over the limit; the permission class refuses strangers."""
-        if request.user.is_authenticated:
-            self._wait_s = hit(COMPARISONS, str(request.user.pk), timezone.now())
-        return not self._wait_s
+    limit = COMPARISONS

@@ -52,13 +52,13 @@ class CurrentView(View):
             raise NotFound
         try:
             by = key_from(window, request.query_params.getlist("by"))
-            said = current_of(pipe=row, name=name, window=window, by=by)
+            current = current_of(pipe=row, name=name, window=window, by=by)
         except WindowKeyError as exc:
             error = {"parameter": "by", "detail": str(exc), "code": "parameter-invalid"}
             raise ProblemError("parameter-invalid", f"by: {exc}", [error]) from exc
         except RecordUnavailableError as exc:
             raise ProblemError("unavailable", f"The current values cannot be read: {exc}.") from exc
-        return Response(CurrentOut(said).data)
+        return Response(CurrentOut(current).data)
 
 
 def _plain(window: WindowSpec) -> dict[str, Any]:

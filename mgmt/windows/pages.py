@@ -42,6 +42,6 @@ def _current_values(pipe: Pipe, line: WindowSummary, typed: list[str]) -> dict[s
     """Return the current values, or the reason why they are not available."""
     try:
         by = key_from(line.window, typed)
-        return {"said": current_of(pipe=pipe, name=line.name, window=line.window, by=by)}
+        return {"current": current_of(pipe=pipe, name=line.name, window=line.window, by=by)}
     except (WindowKeyError, RecordUnavailableError) as exc:
         return {"why_unavailable": str(exc)}

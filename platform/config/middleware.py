@@ -18,7 +18,7 @@ from config.metrics_server import REQUEST_S
 from config.proxies import client_address, is_trusted
 
 SLOW_S: Final = 1.0
-_READING: Final = ("GET", "HEAD", "OPTIONS")
+_SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 log = structlog.get_logger(__name__)
 _GOOD_ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
 
@@ -78,7 +78,7 @@ class RequestMetrics:
         took_s = time.perf_counter() - began
         route = request.resolver_match.view_name if request.resolver_match else "none"
         REQUEST_S.labels(route, str(response.status_code)).observe(took_s)
-        changes = request.method not in _READING
+        changes = request.method not in _SAFE_METHODS
         if changes or response.status_code >= 500 or took_s > SLOW_S:
             took_ms = round(took_s * 1_000, 1)
             log.info("request", method=request.method, route=route, status=response.status_code, took_ms=took_ms)

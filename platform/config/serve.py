@@ -10,23 +10,29 @@ import uvloop
 from django.conf import settings
 from django.db import close_old_connections
 from django.http import HttpRequest
+from django.urls import get_resolver
 
 from config.front.app import Front
 from config.front.readiness import Readiness
 from config.metrics_server import serve_web
 from config.wsgi import application  # first: it sets Django up
+from dataplane.runtime.garbage import collect_rarely
 from dataplane.runtime.web.asgi import PLAIN_TEXT, AsgiHeaders
 from dataplane.runtime.web.asgi_server import serve
+from mgmt.registry.wire import MEDIA_TYPES, error_response
 from mgmt.sandbox import trials
 from mgmt.tail.hub import MOST_VIEWERS
-from mgmt.web.problems import MEDIA_TYPE, problem_body
+from mgmt.web.problems import MEDIA_TYPE, PROBLEMS, problem_body
 
 DRAIN_S: Final = 7.0  # the box gives its programs ten seconds to end
 API: Final = "/api/"
+WIRE: Final = "/registry/"
 
 
 def refusal(path: str, code: str, detail: str) -> tuple[AsgiHeaders, bytes]:
-    """Render the refusal of a request by the front: problem+json under /api/, plain text elsewhere."""
+    """Render the refusal of a request by the front: problem+json under /api/, plain text for pages."""
+    if path.startswith(WIRE):
+        return [(b"content-type", MEDIA_TYPES[0].encode())], error_response(PROBLEMS[code].status, detail).content
     if not path.startswith(API):
         return [PLAIN_TEXT], f"{detail}\n".encode()
     request = HttpRequest()
@@ -55,6 +61,8 @@ async def _serve() -> None:
 def main() -> int:
     """Entry point."""
     serve_web()
+    get_resolver().url_patterns  # noqa: B018 (loads every page and API view)
+    collect_rarely()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve())
     return 0

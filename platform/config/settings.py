@@ -286,7 +286,13 @@ SPECTACULAR_SETTINGS = {
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "mgmt.web.openapi.add_spec_types"],
     "ENUM_NAME_OVERRIDES": {
+        "CompatibilityLevel": "mgmt.registry.models.LEVELS",
         "Controller": "mgmt.cells.models.control.Controller",
+        "ActionOutcome": "mgmt.cells.models.control.ControlAction.Outcome",
+        "RefusalKind": "mgmt.cells.models.control.ControlAction.Refusal",
+        "ProblemKind": "mgmt.cells.serializers.board_serializers.PROBLEM_KINDS",
+        "RunOutcome": "mgmt.cells.models.control.TaskRun.Outcome",
+        "KafkaState": "mgmt.cells.models.kafka.KafkaCheck.State",
         "WhoActs": "mgmt.cells.models.control.ControlAction.CONTROLLERS",
         "PipeState": "mgmt.pipes.models.Pipe.State",
         "RevisionState": "mgmt.pipes.models.PipeRevision.State",
@@ -298,7 +304,7 @@ SPECTACULAR_SETTINGS = {
         "MoveState": "mgmt.deliveries.models.Redrive.State",
         "MoveKind": "mgmt.deliveries.models.Redrive.What",
         "PlaceKind": "mgmt.deliveries.models.OffsetSet.Kind",
-        "Role": "mgmt.tenancy.models.tenancy.Membership.Role",
+        "Role": "mgmt.tenancy.models.Membership.Role",
     },
 }
 

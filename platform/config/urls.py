@@ -10,6 +10,8 @@ urlpatterns = [
     path("admin/password_change/", change_password),
     path("admin/", admin.site.urls),
     path("api/v1/", include("mgmt.api_urls")),
+    path("registry/", include("mgmt.registry_urls")),
+    path("registry/<row_id:tenant>/", include("mgmt.registry_urls", namespace="tenant_registry")),
     path("", include("mgmt.page_urls")),
 ]
 

@@ -69,7 +69,7 @@ def _control(settings: BoxSettings) -> list[Program]:
     web = (sys.executable, "-m", "config.serve")
     worker = ["--pool", "threads", "--concurrency", "3", "--without-gossip", "--without-mingle", "--without-heartbeat"]
     beat = ["--pidfile=", "--schedule", str(settings.var / "celerybeat-schedule")]
-    celery = (_tool("celery"), "-A", "config")
+    celery = (str(Path(sys.executable).parent / "celery"), "-A", "config")
     ready = ("bootstrap",)
     return [
         Program(
@@ -157,7 +157,7 @@ def replica(settings: BoxSettings, number: int) -> Program:
 def _demo(settings: BoxSettings) -> list[Program]:
     """Return the receiver, the step that makes the pipe to it, and the endless sender."""
     port = settings.ports["PENSTOCK_RECEIVER_PORT"]
-    receiver = (sys.executable, "-m", "localbox.demo.receiver", "--port", str(port))
+    receiver = (sys.executable, "-m", "loadgen.receiver", "--port", str(port))
     url = f"http://127.0.0.1:{port}/"
     full = ("--full",) if settings.env.get("PIPE") == "full" else ()
     return [
@@ -190,7 +190,3 @@ def _http_probe(url: str, who: str = "") -> partial[str | None]:
 
 def _manage(*words: str) -> tuple[str, ...]:
     return (sys.executable, str(ROOT / "manage.py"), *words)
-
-
-def _tool(name: str) -> str:
-    return str(Path(sys.executable).parent / name)

@@ -46,7 +46,7 @@ def archive(settings: BoxSettings) -> int:
 
 
 def down(settings: BoxSettings) -> int:
-    """Stop the box, in any state; a box that does not run is no error."""
+    """Stop the box, in any state; a box that does not run is not an error."""
     snapshot = wait_written(settings, limit_s=10)
     if snapshot is None:
         left = end_leftovers(settings)

@@ -44,7 +44,7 @@ def wait_gone(known: ProcessIdentity, *, until: float) -> bool:
     """Wait for the process to exit; return False if it has not before `until` (monotonic)."""
     while known.process() is not None:
         with contextlib.suppress(ChildProcessError):
-            os.waitpid(known.pid, os.WNOHANG)  # reap our child, so that it is no zombie
+            os.waitpid(known.pid, os.WNOHANG)  # reap our child, so that it does not stay a zombie
         if time.monotonic() > until:
             return False
         time.sleep(0.02)

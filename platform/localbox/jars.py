@@ -101,7 +101,8 @@ def _retrieve(jars: JarSet, *, java: Path, cache: Path, env: Mapping[str, str]) 
 def _ivy(
     conf: str, *, java: Path, ivy_cache: Path, lib: Path, env: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    command = [str(java), "-jar", str(_ivy_jar()), "-cache", str(ivy_cache), "-ivy", str(IVY_FILE)]
+    ivy_jar = min((spark_home() / "jars").glob("ivy-*.jar"))
+    command = [str(java), "-jar", str(ivy_jar), "-cache", str(ivy_cache), "-ivy", str(IVY_FILE)]
     # also of type bundle: lz4, snappy and others are published as OSGi bundles
     command += ["-confs", conf, "-retrieve", f"{lib}/[artifact]-[revision].[ext]", "-types", "jar", "bundle"]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=env)
@@ -113,10 +114,6 @@ def spark_home() -> Path:
     if spec is None or spec.origin is None:
         raise BoxError("PySpark is not installed here: run `make up`, which prepares .venv from requirements.lock.")
     return Path(spec.origin).parent
-
-
-def _ivy_jar() -> Path:
-    return next(iter(sorted((spark_home() / "jars").glob("ivy-*.jar"))))
 
 
 @contextmanager

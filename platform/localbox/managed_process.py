@@ -18,7 +18,7 @@ BACKOFF_FIRST_S: Final = 0.5
 BACKOFF_MOST_S: Final = 30.0
 STEADY_S: Final = 60.0  # after this long, the next failure starts from the first back-off again
 PROBE_EVERY_S: Final = 0.1
-STANDS_S: Final = 1.0  # a program without a probe counts as ready after this long
+STABLE_S: Final = 1.0  # a program without a probe counts as ready after this long
 MOST_EARLY_EXITS: Final = 5  # before it was ever ready: a restart does not repair such a program
 
 
@@ -195,7 +195,7 @@ class ManagedProcess:
 
     def _ask(self) -> None:
         if self.program.probe is None:
-            if time.monotonic() - self._began >= STANDS_S:
+            if time.monotonic() - self._began >= STABLE_S:
                 self._mark_ready()
         elif self._pending is None:
             if time.monotonic() >= self._next:

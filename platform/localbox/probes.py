@@ -20,10 +20,10 @@ def postgres_ready(url: str, *, make_database: bool) -> str | None:
         if not make_database or "does not exist" not in str(exc):
             return _short(exc)
     try:
-        _make_database(url)
+        _create_database(url)
     except psycopg.Error as exc:
         return _short(exc)
-    return "database made"
+    return "database created"
 
 
 def redis_ready(url: str) -> str | None:
@@ -80,7 +80,7 @@ def http_ready(url: str, who: str = "") -> str | None:
         connection.close()
 
 
-def _make_database(url: str) -> None:
+def _create_database(url: str) -> None:
     parts = urlsplit(url)
     server = parts._replace(path="/postgres").geturl()
     with psycopg.connect(server, connect_timeout=2, autocommit=True) as connection:

@@ -112,7 +112,7 @@ VARIABLES: Final = (
     Variable(
         "PENSTOCK_QUOTAS",
         "",
-        "limits of tenants for which staff have set none: kind=limit,... (docs/quotas.md)",
+        "limits of tenants for which staff have set none: kind=limit,... (docs/reference/quotas.md)",
     ),
     Variable("PENSTOCK_IN_FLIGHT_BYTES", "268435456", "bytes of request bodies that an ingest replica handles at once"),
     Variable(

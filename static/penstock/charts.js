@@ -218,20 +218,7 @@
     }
   };
 
-  // A block that is refreshed keeps its scroll position.
-  const scrolled = new Map();
-  const keep = (block) => { if (block.id) scrolled.set(block.id, { block, left: block.scrollLeft, top: block.scrollTop }); };
-  document.addEventListener("htmx:beforeSwap", ({ detail: { target } }) => [target, ...target.querySelectorAll(".sheet")].forEach(keep));
-  document.addEventListener("htmx:afterSettle", () => {
-    for (const [id, { block, left, top }] of scrolled) {
-      const now = document.getElementById(id);
-      if (!now || now === block) continue; // not swapped yet
-      now.scrollTo({ left, top, behavior: "instant" });
-      scrolled.delete(id);
-    }
-    draw();
-  });
-
+  document.addEventListener("penstock:refreshed", () => draw());
   document.addEventListener("DOMContentLoaded", () => {
     window.echarts.connect(PLOTS);
     document.querySelectorAll("form[data-utc-times]").forEach(localise);

@@ -4,18 +4,66 @@
   const TICK_MS = 4000;
   const all = (selector, root = document) => root.querySelectorAll(selector);
 
-  // Live blocks refresh on a tick, but not in a hidden tab, nor while the user selects text or types in them.
+  // Live blocks (data-live: their page, with the block's name as `part`) refresh on a tick, all of a page by one request.
+  // Each block is morphed, so elements that stay keep their focus, scroll position and what the viewer has opened. A block
+  // waits while the viewer selects text in it, or has the focus in a row that no id identifies: another row could take
+  // its place. A hidden tab requests nothing.
   const inUse = (block) => {
     const selection = document.getSelection();
-    const selected = selection && !selection.isCollapsed && block.contains(selection.anchorNode);
-    return selected || (block.contains(document.activeElement) && document.activeElement.matches("input, select, textarea, a, button, [tabindex]"));
+    if (selection && !selection.isCollapsed && block.contains(selection.anchorNode)) return true;
+    const row = document.activeElement.closest("tr, li");
+    return row !== null && block.contains(row) && !row.id;
   };
-  const tick = () => {
-    if (document.hidden) return;
-    for (const block of all("[data-live]")) if (!inUse(block)) window.htmx.trigger(block, "tick");
+  const pagesOf = (blocks) => {
+    const pages = new Map();
+    for (const block of blocks) {
+      const url = new URL(block.dataset.live, window.location.href);
+      const page = pages.get(url.pathname) ?? { parts: [], ids: [], query: new URLSearchParams() };
+      for (const [name, value] of url.searchParams) if (name === "part") page.parts.push(value); else page.query.set(name, value);
+      page.ids.push(block.id);
+      pages.set(url.pathname, page);
+    }
+    return pages;
+  };
+  let refreshing = false;
+  const refresh = async ([path, { parts, ids, query }]) => {
+    query.set("part", parts.join(","));
+    const selectOOB = ids.map((id) => `#${id}:morph`).join(",");
+    await window.htmx.ajax("GET", `${path}?${query}`, { source: document.body, swap: "none", selectOOB });
+  };
+  const tick = async () => {
+    if (document.hidden || refreshing) return;
+    refreshing = true;
+    try {
+      for (const page of pagesOf([...all("[data-live]")].filter((block) => !inUse(block)))) await refresh(page);
+    } catch {
+      // htmx has logged the error, and the next tick tries again
+    } finally {
+      refreshing = false;
+    }
+    prepare(document);
+    document.dispatchEvent(new Event("penstock:refreshed"));
   };
   window.setInterval(tick, TICK_MS);
   document.addEventListener("visibilitychange", tick);
+
+  const isOpenable = (node) => node.matches("details, dialog");
+  const isEdited = (node) => node.matches("input, textarea") && (node.value !== node.defaultValue || node.checked !== node.defaultChecked);
+  const MORPH = {
+    morphStyle: "outerHTML",
+    callbacks: {
+      beforeNodeMorphed: (old) => !(old instanceof Element && isEdited(old)),
+      beforeAttributeUpdated: (name, node) => !(name === "open" && isOpenable(node)),
+    },
+  };
+  window.htmx.defineExtension("morph", {
+    isInlineSwap: (style) => style === "morph",
+    handleSwap: (style, target, fragment) => {
+      if (style !== "morph") return false;
+      prepare(fragment); // what is equal after this is not touched
+      return window.Idiomorph.morph(target, fragment.firstElementChild, MORPH);
+    },
+  });
 
   // Times are sent in UTC and shown in the viewer's zone; headings marked data-zone name the offset.
   const offset = () => {
@@ -217,13 +265,16 @@
     if (url) window.history.replaceState(null, "", url);
   };
 
-  const prepare = (root) => { local(root); copyable(root); };
+  const prepare = (root) => {
+    local(root);
+    copyable(root);
+    for (const element of all("[data-needs-script]", root)) element.hidden = false;
+  };
   document.addEventListener("DOMContentLoaded", () => {
     prepare(document);
     showTheme();
     settleUrl();
     fitting();
-    for (const element of all("[data-needs-script]")) element.hidden = false;
   });
   document.addEventListener("htmx:afterSettle", () => { prepare(document); markInvalid(); enter(); });
   document.addEventListener("htmx:oobAfterSwap", markInvalid);

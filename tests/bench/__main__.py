@@ -39,10 +39,10 @@ def bench_ingest(at: Stand) -> list[Line]:
     topic = at.cluster.topics["ingest"].name
     with at.ingest():
         values, bases = alternate(
-            lambda: EVENTS / at.load(count=EVENTS, batch=100, connections=8)["seconds"],
+            lambda: EVENTS / at.load(count=EVENTS, batch=100, connections=8).seconds,
             lambda: raw(at, "produce", at.cluster.kafka, topic, EVENTS),
         )
-        singles = [SENDS / at.load(count=SENDS, connections=64)["seconds"] for _ in range(RUNS)]
+        singles = [SENDS / at.load(count=SENDS, connections=64).seconds for _ in range(RUNS)]
     batches = Line("ingest, batches of 100", "events/s", values, bases, "50 % of the bare producer")
     batches.met = (batches.ratio or 0) >= 0.5
     single = Line("ingest, singles", "events/s", singles, need="15 k/s")
@@ -146,8 +146,7 @@ def bench_transmit(at: Stand) -> list[Line]:
 
 
 def _whole(at: Stand, **load: float) -> tuple[dict[str, int], dict[str, int]]:
-    answer = at.load(**load)  # type: ignore[arg-type]
-    sent = answer["sent"]
+    sent = at.load(**load).sent  # type: ignore[arg-type]
     deadline = time.monotonic() + 60
     received = at.received()
     while len(received.keys() & sent.keys()) < len(sent) and time.monotonic() < deadline:

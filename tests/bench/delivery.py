@@ -15,15 +15,15 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Producer
 
-from controlplane.capacity_test.sender import EVENT
 from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.units import MINUTE_US, partition_base
 from dataplane.names import LANE_KINDS, WIRE_VERSION, LaneKind, Purpose
+from loadgen.measured import EVENT
+from loadgen.scripted import Receiver
 from tests.bench.report import RUNS, Line
 from tests.bench.stand import Stand
 from tests.support.behaviours import hang, throttled
 from tests.support.cluster import Cluster, key_of
-from tests.support.receiver import Receiver
 
 RATE: Final = 500.0
 DESTINATIONS: Final = 50
@@ -171,7 +171,7 @@ def bench_isolation(at: Stand) -> list[Line]:
         pairs = [(_run(at, at.cluster, 2 * n + 1), _run(at, at.cluster, 2 * n + 2, urls)) for n in range(RUNS)]
     bad.close()
     lag = Line(
-        "47 well beside 3 bad destinations, p95",
+        "47 healthy with 3 failing destinations, p95",
         "ms",
         [ill.p95_ms for _, ill in pairs],
         [well.p95_ms for well, _ in pairs],

@@ -12,12 +12,12 @@ from typing import Final, NamedTuple
 import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from controlplane.capacity_test.sender import EVENT
 from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.units import MINUTE_US
 from dataplane.names import WIRE_VERSION
 from dataplane.spec import parse_pipe_spec
 from dataplane.tables.records import PipeRecord, PlanRecord, Record
+from loadgen.measured import EVENT
 from tests.bench.report import RUNS, Line
 from tests.bench.stand import STEPS, Stand
 from tests.support.cluster import PIPE, TENANT

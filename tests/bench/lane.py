@@ -12,7 +12,8 @@ from dataplane.ledger.facts import FactBook
 from dataplane.process import runner
 from dataplane.process.run import MessageRun
 from dataplane.runtime.garbage import collect_rarely
-from dataplane.runtime.lanes.lane import Lane, LaneIdentity
+from dataplane.runtime.lanes.context import LaneIdentity
+from dataplane.runtime.lanes.lane import Lane
 from dataplane.runtime.settings import settings_from
 from dataplane.runtime.telemetry.lags import LagBook
 

@@ -10,11 +10,11 @@ from typing import Final
 
 from dataplane.names import LANE_KINDS
 from dataplane.tables.records import QuotaRecord
+from loadgen.scripted import Receiver
 from tests.bench.report import RUNS, Line
 from tests.bench.stand import Stand
 from tests.support.cluster import key_of
 from tests.support.neighbours import QUOTA, STEPS, delays_ms, p95_ms, send_plain
-from tests.support.receiver import Receiver
 
 RUN_S: Final = 10.0
 SETTLE_S: Final = 4.0  # the cost of a flood's first messages is not known yet
@@ -46,12 +46,12 @@ def bench_neighbour(at: Stand) -> list[Line]:
             _drain(at)
     receiver.close()
     quiet_ms, busy_ms, flooded_ms = (list(values) for values in zip(*rounds, strict=True))
-    flood = Line("p95 beside a tenant at 10 x its quota", "ms", flooded_ms, quiet_ms, "within 20 %")
+    flood = Line("p95 with a tenant at 10 x its quota", "ms", flooded_ms, quiet_ms, "within 20 %")
     flood.met = (flood.ratio or 0) <= 1.2
     return [
         flood,
         Line("the same, against one busy core", "ms", flooded_ms, busy_ms),
-        Line("p95 beside a program on one core", "ms", busy_ms, quiet_ms),
+        Line("p95 with a program on one core", "ms", busy_ms, quiet_ms),
     ]
 
 
@@ -61,7 +61,7 @@ def _plain(at: Stand, receiver: Receiver, run: int, seconds: float = RUN_S) -> f
     deadline = time.monotonic() + 60
     while len(delays := delays_ms(receiver.got["/plain"], run)) < count:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{len(delays)} of {count} plain events came")
+            raise TimeoutError(f"{len(delays)} of {count} plain events were received")
         time.sleep(0.1)
     return p95_ms(delays)
 
@@ -72,5 +72,5 @@ def _drain(at: Stand) -> None:
     deadline = time.monotonic() + DRAIN_S
     while at.committed("process-slow", topic) < at.ends(topic):
         if time.monotonic() > deadline:
-            raise TimeoutError("the flood is not worked off")
+            raise TimeoutError("the backlog of the flood was not processed")
         time.sleep(0.5)

@@ -21,7 +21,6 @@ import pytest
 import uvloop
 from confluent_kafka import Message
 
-from controlplane.capacity_test.sender import EVENT
 from dataplane.ingest.acks import AckTracker
 from dataplane.ingest.events import read_events
 from dataplane.ingest.replica import IngestReplica
@@ -38,6 +37,7 @@ from dataplane.runtime.producers.tracked_producer import TrackedProducer
 from dataplane.runtime.settings import settings_from
 from dataplane.tables.records import CellRecord, PipeRecord, TopicRecord
 from dataplane.transmit.http.sender import HttpResponse
+from loadgen.measured import EVENT
 from tests.bench.report import Line
 from tests.bench.stand import FIVE_STEPS, STEPS
 from tests.bench.threads import mock_cluster

@@ -9,7 +9,7 @@ from typing import Any
 import pycurl
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from controlplane.capacity_test.sender import EVENT
+from loadgen.measured import EVENT
 
 SAFE = {"acks": "all", "enable.idempotence": True, "linger.ms": 1, "compression.type": "lz4", "log_level": 3}
 
@@ -26,7 +26,7 @@ def produce(kafka: str, topic: str, count: int) -> float:
 
     begun = time.perf_counter()
     for _ in range(count):
-        _patiently(producer, partial(producer.produce, topic, EVENT, on_delivery=report))
+        _retried_when_full(producer, partial(producer.produce, topic, EVENT, on_delivery=report))
         producer.poll(0)
     producer.flush(30)
     assert stored == count
@@ -52,7 +52,7 @@ def consume_produce(kafka: str, source: str, target: str, count: int, partitions
         begun = begun or time.perf_counter()
         for m in messages:
             record = {"value": m.value(), "key": m.key(), "headers": m.headers()}
-            _patiently(producer, partial(producer.produce, target, on_delivery=report, **record))
+            _retried_when_full(producer, partial(producer.produce, target, on_delivery=report, **record))
         seen += len(messages)
         producer.poll(0)
     producer.flush(30)
@@ -94,7 +94,7 @@ def _handle(url: str) -> Any:
     return curl
 
 
-def _patiently(producer: Producer, step: Callable[[], None]) -> None:
+def _retried_when_full(producer: Producer, step: Callable[[], None]) -> None:
     while True:
         try:
             return step()

@@ -1,6 +1,5 @@
 """Benchmark setup: one broker, one cell, processes started and stopped around a measurement."""
 
-import json
 import socket
 import subprocess
 import sys
@@ -13,10 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from confluent_kafka import Consumer, TopicPartition
 
-from controlplane.capacity_test.sender import EVENT
 from dataplane.names import LaneKind, lane_group
+from loadgen.measured import EVENT, LoadOrder, LoadResult
 from localbox.settings import ROOT
 from localbox.testing import Box
 from tests.support.cluster import KEY, PIPE, Cluster
@@ -81,25 +81,26 @@ class Stand:
     def receiver(self) -> Iterator[None]:
         """Run the receiver with an empty log."""
         self.log.unlink(missing_ok=True)
-        options = ("--port", str(self.receiver_port), "--out", str(self.log))
-        with self.running("-m", "tests.bench.receiver", *options, port=self.receiver_port):
+        options = ("--port", str(self.receiver_port), "--log", str(self.log))
+        with self.running("-m", "loadgen.receiver", *options, port=self.receiver_port):
             yield
 
-    def load(self, *, count: int, rate: float = 0, batch: int = 1, connections: int = 64) -> dict[str, Any]:
-        """Run a load in a separate process and return {seconds, refused, sent}."""
-        with tempfile.NamedTemporaryFile(dir=self.box.var, suffix=".json") as out:
-            options = {"port": self.port, "key": KEY, "count": count, "rate": rate, "batch": batch}
-            words = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-            words += ["--connections", str(connections), "--out", out.name]
-            command = [sys.executable, "-m", "tests.bench.client", *words]
-            subprocess.run(command, cwd=ROOT, env=self.env, check=True)
-            answer: dict[str, Any] = json.loads(Path(out.name).read_text())
-        return answer
+    def load(self, *, count: int, rate: float = 0, batch: int = 1, connections: int = 64) -> LoadResult:
+        """Run a load in a separate process, as fast as it can without a rate."""
+        url = f"http://127.0.0.1:{self.port}"
+        order = LoadOrder(url, KEY, batch, connections, count, rate or None)
+        command = [sys.executable, "-m", "loadgen.measured"]
+        with subprocess.Popen(command, cwd=ROOT, env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as load:
+            assert load.stdin is not None
+            assert load.stdout is not None
+            load.stdin.write(msgspec.json.encode(order) + b"\n")
+            load.stdin.flush()
+            return msgspec.json.decode(load.stdout.readline(), type=LoadResult)
 
     def received(self) -> dict[str, int]:
         """Return when the receiver answered each message (ns), by message id."""
-        rows = (line.split() for line in self.log.read_bytes().splitlines())
-        return {row[0].decode(): int(row[1]) for row in rows if len(row) == 2}
+        rows = (line.split(b"\t") for line in self.log.read_bytes().splitlines(keepends=True) if line.endswith(b"\n"))
+        return {message_id.decode(): int(at_us) * 1_000 for at_us, message_id, _, _ in rows}
 
     def committed(self, kind: LaneKind, topic: str) -> int:
         """Return the sum of a lane kind's committed offsets over all partitions."""

@@ -16,7 +16,6 @@ from typing import Any, Final
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
-from controlplane.capacity_test.sender import EVENT
 from dataplane.ingest.events import read_events
 from dataplane.ingest.replica import IngestReplica
 from dataplane.ingest.stamp import message_id
@@ -26,9 +25,11 @@ from dataplane.ledger.units import MINUTE_US
 from dataplane.names import CONTROL_TOPIC, WIRE_VERSION
 from dataplane.plan.stage import decode, encode
 from dataplane.runtime.garbage import collect_rarely
-from dataplane.runtime.lanes.lane import BATCH, Lane, LaneIdentity
+from dataplane.runtime.lanes.context import LaneIdentity
+from dataplane.runtime.lanes.lane import BATCH, Lane
 from dataplane.runtime.settings import DataPlaneSettings, settings_from
 from dataplane.tables.records import Record, encode_record, record_key
+from loadgen.measured import EVENT
 from tests.bench.raw import SAFE
 from tests.bench.report import RUNS, Line
 from tests.bench.stand import FIVE_STEPS, STEPS

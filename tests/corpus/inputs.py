@@ -123,12 +123,12 @@ def _expressions() -> Iterator[Input]:
 def _steps() -> Iterator[Input]:
     for number, one in enumerate(_read("steps")["steps"]):
         unit = one["on"].encode() + b","
-        room = EVENT_BYTES - 20 if "beside" not in one else 2 * len(unit) * one["count"]
+        room = EVENT_BYTES - 20 if "padding" not in one else 2 * len(unit) * one["count"]
         count = one.get("count", room // len(unit))
         body = b'{"l":[' + (unit * count)[:-1] + b"]}"
-        if "beside" in one:
-            beside = filled(b'"r":[', one["beside"].encode(), b"1]", EVENT_BYTES - len(body) - 5)
-            body = body[:-1] + b"," + beside + b"}"
+        if "padding" in one:
+            padding = filled(b'"r":[', one["padding"].encode(), b"1]", EVENT_BYTES - len(body) - 5)
+            body = body[:-1] + b"," + padding + b"}"
         steps = [_filled_in(step, turn) for turn in range(one.get("repeat", 1)) for step in one["steps"]][:100]
         name = f"steps {number} on {one['on']}: {', '.join(step['op'] for step in one['steps'])}"
         yield Input(name=name, body=partial(bytes, body), spec={"normalize": steps})

@@ -8,9 +8,9 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser, expect
 
+from loadgen.scripted import Receiver
 from localbox.testing import Box, box_of
 from tests.e2e.look import chromium
-from tests.support.receiver import Receiver
 from tests.support.sender import Sender
 
 LIVE_MS: Final = 240_000  # for the box's first pipe, whose cell must start first

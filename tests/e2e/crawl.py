@@ -9,7 +9,8 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 from django.urls import Resolver404, resolve
 
 Fetch = Callable[[str], str]
-_ONE_EACH = frozenset({"pipe", "destination", "ramp", "alert", "revisions"})  # routes whose every object is visited
+# Routes whose every object is visited.
+_ONE_EACH = frozenset({"pipe", "destination", "ramp", "alert", "revisions", "patterns", "rejections"})
 
 
 @dataclass

@@ -23,6 +23,7 @@ import django
 import msgspec
 
 from tests.support.hot_partition import DETAILS
+from tests.support.numeric_drift import details, drifting
 from tests.support.patience import Patience
 
 django.setup()
@@ -31,13 +32,19 @@ from django.db import transaction  # noqa: E402
 from django.db.models import F  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
+from controlplane.observer.rejecting import watch_rejections  # noqa: E402
+from controlplane.observer.rejections import add_rejections  # noqa: E402
 from dataplane.causes import Cause  # noqa: E402
+from dataplane.ledger.rejections import KAFKA, RejectionReport, RejectionSample  # noqa: E402
 from dataplane.names import WIRE_VERSION  # noqa: E402
+from dataplane.schemas.types import SchemaType  # noqa: E402
 from mgmt import services  # noqa: E402
+from mgmt.alerts.rejecting import RejectingPolicy  # noqa: E402
 from mgmt.alerts.services.alerts import AlertReport, report_condition  # noqa: E402
 from mgmt.cells.services.capacity_tests import store_capacity_results  # noqa: E402
 from mgmt.deliveries.queries.message_selection import MessageSelection, waiting  # noqa: E402
 from mgmt.delivery_tests.services import request_destination_test  # noqa: E402
+from mgmt.ledger.queries.bucket_range import bucket_at  # noqa: E402
 from mgmt.lookups.row_files import checked_row  # noqa: E402
 from mgmt.models import (  # noqa: E402
     Admission,
@@ -50,12 +57,14 @@ from mgmt.models import (  # noqa: E402
     Pipe,
     PipeRevision,
     Ramp,
+    Subject,
     Tenant,
     User,
 )
 from mgmt.patterns.blocks import IN_HOUR, PatternBlock, block_at, hour_of  # noqa: E402
 from mgmt.patterns.judge import PatternStreak  # noqa: E402
 from mgmt.pipes.services.demo import ensure_demo_tenant, ensure_first_cell, ensure_staff_user  # noqa: E402
+from mgmt.registry.drafts import SchemaDraft, SchemaReference  # noqa: E402
 
 TOLD_S = 60
 LIVE_S = 180
@@ -79,6 +88,7 @@ def everything(receiver: str) -> dict[str, Any]:
     }
     table = services.create_lookup_table(tenant=tenant, name="customers")
     services.put_row(table=table, row=checked_row(1, "c-42", {"name": "Ada", "tier": "gold"}))
+    _fill_the_catalogue(tenant, alice)
     steps: list[dict[str, Any]] = [{"op": "peek", "name": "raw", "share": 1}]
     steps += [{"op": "rename", "path": "order.total", "to": "order.amount"}, {"op": "remove", "path": "order.note"}]
     keys = {name: _make(tenant, alice, name, urls, steps) for name, urls in specs.items()}
@@ -149,6 +159,7 @@ def after() -> dict[str, Any]:
         time.sleep(0.5)
     _ramp(refunds)
     _watch(Pipe.objects.get(name="visits"))
+    _reject(Pipe.objects.get(name="quiet"), User.objects.get(username="alice"))
     services.close_pipe(pipe=Pipe.objects.get(name="archive"))
     services.pause_pipe(pipe=Pipe.objects.get(name="quiet"))
     orders = Pipe.objects.get(name="orders")
@@ -244,7 +255,7 @@ def _replace(pipe: Pipe) -> None:
 
 
 def _watch(pipe: Pipe) -> None:
-    """Store four usual hours, a finding that is reported, one that was silenced, and an alert on a hot partition."""
+    """Store four usual hours, a reported finding, a silenced one, two alerts about events, and an ignored field."""
     now = timezone.now()
     hour, block = hour_of(block_at(now)), msgspec.to_builtins(PatternBlock(1_000, 990, 10, 990, 40_000))
     for back in range(1, 5):
@@ -253,8 +264,31 @@ def _watch(pipe: Pipe) -> None:
     words = "0 events/min where 200 are usual in the hours before"
     Finding.objects.create(pipe=pipe, kind="quiet", since=now, told_at=now, words=words, watch=watch)
     report_condition(report=AlertReport(pipe.id, "", Cause.HOT_PARTITION, 9_000, DETAILS, {}), now=now)
+    found = details(drifting(), drifting(path="user.age"))
+    report_condition(report=AlertReport(pipe.id, "", Cause.NUMERIC_DRIFT, 2, found, {}), now=now)
+    alice = User.objects.get(username="alice")
+    services.ignore_field(pipe=pipe, source="shop", path="order.number", by=alice, now=now)
     words, silenced = "a lag p95 of 9 s where 0 s is usual in the hours before", "while cell c1 is unstable"
     Finding.objects.create(pipe=pipe, kind="slow", since=now, ended_at=now, words=words, silenced=silenced)
+
+
+def _reject(pipe: Pipe, author: User) -> None:
+    """Bind an event type, and store events of a key and of a Kafka source that did not fit it, with their alert."""
+    services.set_event_types(
+        source=pipe.sources.get(), type_from="field:type", subjects={"order": "orders-value"}, by=author
+    )
+    now = timezone.now()
+    texts = {"event_type": "order", "code": "schema", "pointer": "/note", "detail": "/note: needs union, got a number"}
+    sample = RejectionSample(int(now.timestamp()) * 1_000_000, 31, json.dumps({"type": "order", "note": 7}))
+    with transaction.atomic():
+        add_rejections(
+            RejectionReport(
+                pipe.id, "shop", **texts, sender=sender, minute=bucket_at(now) - ago, events=events, samples=[sample]
+            )
+            for sender, events in ((KAFKA, 9), ("gone", 4_000))
+            for ago in range(3)
+        )
+    watch_rejections(now, RejectingPolicy())
 
 
 def _ask_for_a_test_request(pipe: Pipe, author: User) -> None:
@@ -276,6 +310,26 @@ def _register(pipe: Pipe, author: User) -> None:
     for more in ({}, {"note": {"type": ["string", "null"]}}):
         document = {"type": "object", "properties": fields | more, "required": ["id"], "additionalProperties": False}
         services.register_schema(source=pipe.sources.get(), document=document, author=author)
+
+
+def _fill_the_catalogue(tenant: Tenant, author: User) -> None:
+    """Register two versions of a subject and a deprecated subject that it refers to."""
+    name = {"name": "name", "type": "string", "doc": "Name of the customer."}
+    customer = {"type": "record", "name": "Customer", "namespace": "com.shop", "fields": [name]}
+    fields: list[dict[str, Any]] = [{"name": "id", "type": "string"}, {"name": "customer", "type": "Customer"}]
+    note = {"name": "note", "type": ["null", "string"], "default": None}
+    orders = [{**customer, "name": "Order", "fields": fields + more} for more in ([], [note])]
+    references = (SchemaReference("com.shop.Customer", "com.shop.Customer", 1),)
+    for subject, schema, used in (
+        ("com.shop.Customer", customer, ()),
+        ("orders-value", orders[0], references),
+        ("orders-value", orders[1], references),
+    ):
+        draft = SchemaDraft(SchemaType.AVRO, json.dumps(schema), used)
+        version, _ = services.register_version(tenant=tenant, subject=subject, draft=draft, author=author)
+    services.deprecate_version(version=version.subject.versions.get(number=1), now=timezone.now())
+    customers = Subject.objects.get(tenant=tenant, name="com.shop.Customer")
+    services.deprecate_subject(subject=customers, now=timezone.now())
 
 
 def _make(tenant: Any, author: User, name: str, urls: dict[str, str], steps: list[dict[str, Any]]) -> str:

@@ -14,22 +14,22 @@ import pytest
 from django.template.loader import render_to_string
 from playwright.sync_api import Browser, Page, expect
 
+from loadgen.scripted import Receiver
 from localbox.testing import ROOT, Box
 from mgmt.page_urls import urlpatterns
 from tests.e2e.conftest import said_by
 from tests.e2e.crawl import Found, crawl
 from tests.e2e.look import DIAGONAL, EVERY, Complaints, Theme, look, picture, pictures, sign_in, source_of
 from tests.support.patience import Patience
-from tests.support.receiver import Receiver
 from tests.support.sender import Sender
 
 pytestmark = pytest.mark.timeout(1_200)
 ROUTES = {str(pattern.name) for pattern in urlpatterns}
 SIGNED_OUT = {"sign_in", "sign_in_by_link", "confirm_channel"}
-SHOWN_FOR_A_WHILE = {"abort_move", "hold_ramp"}  # only while a redrive runs, a ramp continues
+SHOWN_FOR_A_WHILE = {"abort_redrive", "hold_ramp"}  # only while a redrive runs, a ramp continues
 FOR_STAFF_OF_THE_TENANT = {"move_to_own_cell"}  # tests/db/console/test_hot_partition_alert.py
 EVENTS_S = 8.0
-IN_BOOKS_MS = 60_000
+IN_LEDGER_MS = 60_000
 
 
 class Scene(NamedTuple):
@@ -58,7 +58,7 @@ def scene(whole_box: Box, chrome: Browser) -> Iterator[Scene]:
     )
     for name in ("orders", "refunds", "visits", "archive"):
         _send(whole_box, made["keys"][name], 80 if name == "orders" else 20)  # enough that some are held, not dead
-    _wait_for_the_books(chrome, found)
+    _wait_for_the_ledger(chrome, found)
     said_by(whole_box, "tests/e2e/scene.py", "after")
     yield found
     receiver.close()
@@ -72,13 +72,13 @@ def _send(box: Box, key: str, count: int) -> None:
     assert sender.acked
 
 
-def _wait_for_the_books(chrome: Browser, scene: Scene) -> None:
+def _wait_for_the_ledger(chrome: Browser, scene: Scene) -> None:
     """Wait until home shows audit's 401 and refunds."""
     context = chrome.new_context(storage_state=sign_in(chrome, scene.base, "alice", scene.password))
     page = context.new_page()
     page.goto(scene.base)
-    expect(page.locator("#undelivered")).to_contain_text("answered 401", timeout=IN_BOOKS_MS)
-    expect(page.locator("#undelivered")).to_contain_text("refunds", timeout=IN_BOOKS_MS)
+    expect(page.locator("#undelivered")).to_contain_text("answered 401", timeout=IN_LEDGER_MS)
+    expect(page.locator("#undelivered")).to_contain_text("refunds", timeout=IN_LEDGER_MS)
     context.close()
 
 
@@ -104,14 +104,14 @@ def test_every_route_is_reached_by_a_link_or_a_form(chrome: Browser, scene: Scen
     assert ROUTES - SIGNED_OUT - SHOWN_FOR_A_WHILE - FOR_STAFF_OF_THE_TENANT - reached == set()
 
 
-def test_every_page_is_clean_at_the_desk_in_light_and_on_the_phone_in_dark(chrome: Browser, scene: Scene):
-    """Filtered pages have the same templates: test_every_page_with_filters_is_clean_in_all_four_corners visits them."""
+def test_every_page_is_clean_on_a_desktop_in_light_and_on_a_phone_in_dark(chrome: Browser, scene: Scene):
+    """Filtered pages have the same templates; the test with filters visits them."""
     pages = {title: url for title, url in _crawled(chrome, scene, "alice").pages.items() if "?" not in url}
     assert_clean(chrome, scene, pages, DIAGONAL)
 
 
 @pytest.mark.long
-def test_every_page_with_filters_is_clean_in_all_four_corners(chrome: Browser, scene: Scene):
+def test_every_page_with_filters_is_clean_at_both_widths_in_both_themes(chrome: Browser, scene: Scene):
     assert_clean(chrome, scene, _crawled(chrome, scene, "alice").pages, EVERY)
 
 

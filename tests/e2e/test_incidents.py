@@ -9,11 +9,11 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser
 
+from loadgen.scripted import Receiver
 from localbox.testing import Box
 from tests.e2e.incident import begin_incident
 from tests.support.behaviours import asking_for, late
 from tests.support.plane import until
-from tests.support.receiver import Receiver
 from tests.support.sender import Sender
 
 pytestmark = pytest.mark.timeout(900)

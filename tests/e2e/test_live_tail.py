@@ -7,10 +7,10 @@ from contextlib import closing
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from loadgen.scripted import Receiver
 from localbox.testing import ROOT, Box
 from tests.e2e.conftest import LIVE_MS, said_by
 from tests.e2e.look import Complaints, pictures, sign_in
-from tests.support.receiver import Receiver
 
 pytestmark = pytest.mark.timeout(1_800)
 PEEK = {"op": "peek", "name": "raw", "share": 1}

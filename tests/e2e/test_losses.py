@@ -26,11 +26,11 @@ from playwright.sync_api import Browser
 from dataplane.ledger.meta import read_meta
 from dataplane.ledger.units import format_position, position_of
 from dataplane.names import LaneKind, Purpose, lane_group
+from loadgen.scripted import Receiver
 from localbox.testing import Box, box_of
 from tests.e2e.conftest import QUICK, said_by
 from tests.e2e.incident import Incident, begin_incident
 from tests.support.plane import until
-from tests.support.receiver import Receiver
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1_800)]
 GRACE_S: Final = 60

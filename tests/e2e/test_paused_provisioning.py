@@ -7,10 +7,10 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from loadgen.scripted import Receiver
 from localbox.testing import Box
 from tests.e2e.conftest import LIVE_MS, said_by
 from tests.e2e.look import Complaints, sign_in
-from tests.support.receiver import Receiver
 
 pytestmark = pytest.mark.timeout(900)
 SAID_MS: Final = 60_000

@@ -5,13 +5,13 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from loadgen.scripted import Receiver
 from localbox.testing import Box
 from tests.e2e.conftest import LIVE_MS, said_by
 from tests.e2e.editing import add_step
 from tests.e2e.look import Complaints, sign_in
 from tests.support.patience import MOST_STRETCH, Patience
 from tests.support.plane import until
-from tests.support.receiver import Receiver
 from tests.support.sender import Sender
 
 pytestmark = pytest.mark.timeout(900)

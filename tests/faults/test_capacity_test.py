@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from localbox.testing import ROOT, Box
-from tests.support.box_shell import asked
+from tests.support.box_shell import query_rows
 from tests.support.data_plane import until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1_800)]
@@ -37,7 +37,7 @@ NOTHING: list[Any] = [(0, 0, 0)]
 def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     var: Path = tmp_path_factory.mktemp("rating") / "var"
     with Box(var) as running:
-        until(lambda: {("ingest",), ("process",), ("transmit",)} <= set(asked(running, BEAT)), "all beat", 120)
+        until(lambda: {("ingest",), ("process",), ("transmit",)} <= set(query_rows(running, BEAT)), "all beat", 120)
         yield running
 
 
@@ -56,22 +56,22 @@ def test_capacity_result_is_stored_for_each_group_and_leaves_nothing_behind(box:
     assert done.returncode == 0, done.stderr
     report = msgspec.json.decode(done.stdout)
     assert (report["rate"], report["at_least"], report["where"]) == (200.0, True, "none"), done.stderr
-    rows = asked(box, RATED)
+    rows = query_rows(box, RATED)
     assert [row[0] for row in rows] == ["ingest", "process", "transmit"]
     for _, units, per_s, at_least, cpu_us in rows:
         assert per_s * units == pytest.approx(200, rel=0.1)
         assert at_least
         assert 5 < cpu_us < 5_000
-    assert asked(box, LEFT) == NOTHING
-    assert asked(box, "SELECT count(*) FROM mgmt_deadletter") == [(0,)]
+    assert query_rows(box, LEFT) == NOTHING
+    assert query_rows(box, "SELECT count(*) FROM mgmt_deadletter") == [(0,)]
 
 
 def test_interrupted_run_ends_everything_it_started(box: Box):
     with under_way(box) as (run, ends):
-        assert asked(box, PAUSES) == [(1,)]
+        assert query_rows(box, PAUSES) == [(1,)]
         run.send_signal(signal.SIGTERM)
         assert run.wait(120) == 130
-    assert asked(box, LEFT) == NOTHING
+    assert query_rows(box, LEFT) == NOTHING
     assert not any(end.is_running() for end in ends)
 
 
@@ -79,9 +79,9 @@ def test_sender_and_receiver_end_with_a_killed_run_and_the_next_run_cleans_up_th
     with under_way(box) as (run, ends):
         run.kill()
     until(lambda: not any(end.is_running() for end in ends), "sender and receiver have ended", 10)
-    assert asked(box, PAUSES) == [(1,)]
+    assert query_rows(box, PAUSES) == [(1,)]
     began = time.monotonic()
     done = box.run(*RATE, "--most", "100", timeout_s=240)
     assert done.returncode == 0, done.stderr
     assert "takes at least 100 events per second" in done.stdout, f"after {time.monotonic() - began:.0f} s"
-    assert asked(box, LEFT) == NOTHING
+    assert query_rows(box, LEFT) == NOTHING

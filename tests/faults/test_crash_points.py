@@ -18,6 +18,7 @@ import msgspec
 import pytest
 
 from dataplane.names import LaneKind
+from loadgen.scripted import Receiver
 from tests.support.broker import Broker
 from tests.support.cluster import broker_for_cells
 from tests.support.crash_cells import FAILED, KILLED, CrashCell, LaneServer
@@ -26,7 +27,6 @@ from tests.support.crash_traffic import ProcessTraffic, RetrierTraffic, Traffic,
 from tests.support.data_plane import until
 from tests.support.failures import FAILURES
 from tests.support.ledger_checks import AuditReader
-from tests.support.receiver import Receiver
 from tests.support.sizes import CRASH_STEPS
 from tests.support.steps import Step, steps_of
 
@@ -38,6 +38,7 @@ READING: Final = threading.Lock()  # all kinds share one ledger reader
 SURE: Final = ("Lane._collect self._work.on_delivery", "Checkpointer._send self._outbox.send",
                "Checkpointer._commit self._consumer.commit")  # fmt: skip
 KILL: Final = ""
+BUG: Final = "bug"
 MOSTLY: Final = 0.8  # share of the promised steps that is reached again; the rest depends on timing
 
 
@@ -103,10 +104,11 @@ class Campaign:
         self.reached += [step for cell, step, *_ in under_way if cell.code() in (KILLED, *FAILED)]
         for cell, *_ in under_way:
             cell.start()
-        for cell, step, pipe, sent in under_way:
+        for (cell, step, pipe, sent), raises in zip(under_way, failures, strict=True):
             self._to_the_end(cell, pipe, sent)
             assert cell.code() is None, f"{cell.name} goes on after {step}"
             cell.stop()
+            assert raises == BUG or not cell.dead_by_bug(pipe), f"{raises or 'a kill'} at {step} is no message's fault"
             self._check(cell, pipe, sent)
 
     def _to_the_end(self, cell: CrashCell, pipe: str, sent: dict[str, set[str]]) -> None:

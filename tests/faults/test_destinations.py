@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from dataplane.ledger.bins import Bin
+from tests.support.behaviours import hang
 from tests.support.data_plane import DataPlane, until
 from tests.support.messages import dead_letters
-from tests.support.receiver import HANG
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -50,7 +50,7 @@ def test_400_response_is_dead_after_one_attempt_with_its_cause(plane: DataPlane)
 
 
 def test_hanging_destination_delays_neither_the_healthy_one_nor_the_ledger(plane: DataPlane):
-    plane.receiver.answers["/mixed-hangs"] = HANG
+    plane.receiver.answers["/mixed-hangs"] = hang
     retry = {"local_tries": 1, "span_s": 4}
     destinations: dict[str, dict[str, Any]] = {
         "slow": {"url": plane.receiver.url("/mixed-hangs"), "timeout_s": 1, "retry": retry},

@@ -16,27 +16,27 @@ pytestmark = pytest.mark.timeout(1_200)
 AT_ONCE = 4
 
 
-def two(plane: DataPlane, name: str, **fields: Any) -> dict[str, dict[str, Any]]:
+def broken_and_healthy(plane: DataPlane, name: str, **fields: Any) -> dict[str, dict[str, Any]]:
     """Return a destination that a test breaks and a healthy one."""
     crm = {"url": plane.receiver.url(f"/{name}"), "concurrency": AT_ONCE, **fields}
-    return {"crm": crm, "well": {"url": plane.receiver.url(f"/{name}-well")}}
+    return {"crm": crm, "healthy": {"url": plane.receiver.url(f"/{name}-healthy")}}
 
 
 def test_storm_of_refusals_is_held_instead_of_dead_and_ends_with_a_newer_record(plane: DataPlane):
     plane.receiver.answers["/storm"] = 403
-    destinations = two(plane, "storm")
+    destinations = broken_and_healthy(plane, "storm")
     key = plane.add_pipe("storm", destinations)
     with plane.sender(key, 100) as sender:
         time.sleep(3)
 
-    def all_are_away() -> bool:
+    def all_are_dead_or_held() -> bool:
         whole = plane.whole("storm")
         return whole.at("crm", Bin.DEAD) | whole.at("crm", Bin.HELD) == sender.positions
 
-    until(all_are_away, "every unit is dead or held", 60)
+    until(all_are_dead_or_held, "every unit is dead or held", 60)
     dead = plane.whole("storm").at("crm", Bin.DEAD)
     assert STORM <= len(dead) <= STORM + AT_ONCE
-    assert {r.position for r in plane.receiver.got["/storm-well"]} == sender.positions
+    assert {r.position for r in plane.receiver.got["/storm-healthy"]} == sender.positions
     plane.receiver.answers["/storm"] = 204
     plane.cluster.publish_destinations("storm", destinations)
     plane.wait_applied()
@@ -44,14 +44,14 @@ def test_storm_of_refusals_is_held_instead_of_dead_and_ends_with_a_newer_record(
         time.sleep(1)
     until(
         lambda: plane.whole("storm").at("crm", Bin.DELIVERED) >= again.positions,
-        "it is sent to again, what is held stays",
+        "new events are delivered, held ones stay held",
         60,
     )
     assert len(plane.whole("storm").at("crm", Bin.HELD)) == len(sender.positions) - len(dead)
 
 
 def test_paused_destination_gets_nothing_and_loses_nothing(plane: DataPlane):
-    destinations = two(plane, "pause")
+    destinations = broken_and_healthy(plane, "pause")
     key = plane.add_pipe("pause", destinations)
     plane.cluster.publish_destinations("pause", {"crm": destinations["crm"]}, "paused")
     plane.wait_applied()
@@ -59,33 +59,33 @@ def test_paused_destination_gets_nothing_and_loses_nothing(plane: DataPlane):
         time.sleep(1)
     until(lambda: plane.whole("pause").at("crm", Bin.HELD) == sender.positions, "every unit is held", 60)
     assert not plane.receiver.got["/pause"]
-    assert {r.position for r in plane.receiver.got["/pause-well"]} == sender.positions
+    assert {r.position for r in plane.receiver.got["/pause-healthy"]} == sender.positions
 
 
 def test_hanging_destination_delays_no_other_destination(plane: DataPlane):
-    plane.receiver.answers["/mire"] = hang
-    destinations = two(plane, "mire", timeout_s=8, concurrency=64, retry={"local_tries": 1})
-    key = plane.add_pipe("mire", destinations)
+    plane.receiver.answers["/hanging"] = hang
+    destinations = broken_and_healthy(plane, "hanging", timeout_s=8, concurrency=64, retry={"local_tries": 1})
+    key = plane.add_pipe("hanging", destinations)
     with plane.sender(key, 200) as sender:
         time.sleep(5)  # shorter than the timeout
-    got = plane.receiver.got["/mire-well"]
-    until(lambda: {r.position for r in got} >= sender.positions, "the neighbour has everything", 15)
-    assert len(plane.receiver.got["/mire"]) <= 64, "at most its concurrency"
-    plane.receiver.answers["/mire"] = 204
-    whole = plane.settled("mire", sender.positions, 240)
+    got = plane.receiver.got["/hanging-healthy"]
+    until(lambda: {r.position for r in got} >= sender.positions, "the healthy destination has everything", 15)
+    assert len(plane.receiver.got["/hanging"]) <= 64, "at most its concurrency"
+    plane.receiver.answers["/hanging"] = 204
+    whole = plane.settled("hanging", sender.positions, 240)
     assert whole.at("crm", Bin.DELIVERED) == sender.positions
 
 
 def test_healthy_but_slow_destination_gets_its_own_lane(plane: DataPlane):
     plane.receiver.answers["/slow"] = late(1.2)
-    key = plane.add_pipe("slow", two(plane, "slow", concurrency=200))
+    key = plane.add_pipe("slow", broken_and_healthy(plane, "slow", concurrency=200))
 
     def is_diverted() -> bool:
         plane.books.refresh()
         return bool(plane.books.facts("slow").get(("transmit:crm", Fact.SENT)))
 
     with plane.sender(key, 20) as sender:
-        until(is_diverted, "its messages go to the slow lane", 40)
+        until(is_diverted, "its messages are sent to the slow lane", 40)
     whole = plane.settled("slow", sender.positions, 60)
     assert whole.at("crm", Bin.DELIVERED) == sender.positions
     assert Counter(received.position for received in plane.receiver.got["/slow"]) == Counter(sender.positions)

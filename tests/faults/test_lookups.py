@@ -1,4 +1,4 @@
-"""Look-ups on the whole path: rows change while messages flow, and the lookup keeper is killed."""
+"""Look-ups on the whole path: rows change while messages flow, and the lookup replicator is killed."""
 
 import os
 import signal
@@ -30,14 +30,14 @@ def seen_after(plane: DataPlane, key: str, path: str, vat: bytes) -> float:
 
 
 @pytest.mark.timeout(1_800)
-def test_changed_rows_apply_soon_also_after_the_keeper_was_killed(plane: DataPlane):
+def test_changed_rows_apply_soon_although_the_replicator_is_killed(plane: DataPlane):
     plane.cluster.publish_rows("shops", {"berlin": b'{"vat":19}', "rome": b'{"vat":22}'})
     key = plane.add_pipe("lookups", {"crm": {"url": plane.receiver.url("/lookups")}}, enrich=[SHOPS])
     assert delivered(plane, key, "/lookups") == b'{"shop":"berlin","row":{"vat":19}}'
     plane.cluster.publish_rows("shops", {"berlin": b'{"vat":20}'})
     assert seen_after(plane, key, "/lookups", b"20") < SEEN_S
 
-    os.kill(plane.lane_pid("process-0"), signal.SIGKILL)  # the host's only process lane is its lookup keeper
+    os.kill(plane.lane_pid("process-0"), signal.SIGKILL)  # the host's only process lane is its lookup replicator
     plane.cluster.publish_rows("shops", {"berlin": b'{"vat":21}'})
     seen_after(plane, key, "/lookups", b"21")
     plane.cluster.publish_rows("shops", {"berlin": b'{"vat":23}'})

@@ -9,10 +9,9 @@ import pytest
 
 from dataplane.ledger.bins import Bin
 from dataplane.transmit.policy.breaker import MIN_VOLUME, PROBES
-from dataplane.transmit.policy.limits import RETRIES_IN_HAND
-from tests.support import behaviours as so
+from dataplane.transmit.policy.limits import MAX_SAVED_RETRIES
+from loadgen.scripted import Behaviour, Received, status
 from tests.support.data_plane import DataPlane, until
-from tests.support.receiver import Received
 from tests.support.sizes import OUTAGE_S
 
 AT_ONCE: Final = 4
@@ -22,12 +21,12 @@ STRETCH_S: Final = 10  # over which the rate of returning messages is measured
 FOUND_S: Final = 90.0  # a breaker is open for little more than 60 s, then it sends probes
 
 
-def failing() -> so.Behaviour:
+def failing() -> Behaviour:
     """Return a behaviour that answers with each failure in turn."""
     codes = itertools.cycle(FAILURES)
 
     async def behave(writer: Any, received: Received) -> bool:
-        return await so.status(next(codes))(writer, received)
+        return await status(next(codes))(writer, received)
 
     return behave
 
@@ -62,7 +61,7 @@ def test_outage_costs_its_destination_few_requests_and_ends_with_everything_deli
         until(lambda: len(sender.acked) >= MANY, "enough to tell", 60)
     until(lambda: plane.whole("outage").at("crm", Bin.RETRYING) == sender.positions, "every unit is parked", 60)
     requests = len(plane.receiver.got["/outage"])
-    assert requests <= MIN_VOLUME + 2 * AT_ONCE + RETRIES_IN_HAND + 10 * PROBES, "retries without an attempt"
+    assert requests <= MIN_VOLUME + 2 * AT_ONCE + MAX_SAVED_RETRIES + 10 * PROBES, "retries without an attempt"
     assert {r.position for r in plane.receiver.got["/outage-well"]} == sender.positions
     plane.receiver.answers["/outage"] = 204
     check_delivered_once(plane, "outage", sender.positions, 180)

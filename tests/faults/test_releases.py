@@ -1,7 +1,7 @@
 """A bad release under load, on real Spark, Kafka and Postgres, is rolled back automatically without loss."""
 
 import logging
-import os
+import re
 import shutil
 from collections import Counter
 from datetime import UTC, datetime
@@ -26,6 +26,7 @@ from mgmt.models import Cell, Destination, OffsetSet, Pipe, Redrive, Release, Ro
 from mgmt.services import create_tenant, register_release, request_rollout
 from tests.integration.controlplane.observing import observing
 from tests.support.data_plane import DataPlane, until
+from tests.support.patience import Patience
 from tests.support.sender import Sender
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.django_db(transaction=True)]
@@ -37,6 +38,8 @@ A_MINUTE: Final = int(RATE * 60)  # messages; the first seconds of a new pipe ma
 JOB, PROCESS, REQUEST = "jobs/cell.py", "process/work.py", "transmit/deliveries/rendered_delivery.py"
 AT_START = 'raise SystemExit("planted")\n'
 AFTER_A_WHILE = "import os, threading\nthreading.Timer(25, os._exit, [9]).start()\n"
+# A driver that takes more than 20 s to come back, on a busy machine, is noticed by its silence first.
+CRASHES = "cell c1: (a lane crashed 2 times|.* has not reported for more than 20 s)"
 REFUSES = """
 
 def request_of(send, carried, now_s):
@@ -106,14 +109,16 @@ class Rolling:
         """Roll the release out until the rollout ends; return it, and the seconds since its lanes came up.
 
         Seconds since the request if they never came up: Spark's start depends on the machine, not on the release.
+        The seconds are those that count (see Patience).
         """
         rollout = request_rollout(release=release, author=None, now=datetime.now(UTC))
-        since = rollout.created_at
+        since, is_up = Patience(), False
 
         def ended() -> bool:
-            nonlocal since
+            nonlocal since, is_up
             list(rounds(policy, datetime.now(UTC)))
-            since = RolloutStep.objects.get(rollout=rollout).up_at or since
+            if not is_up and RolloutStep.objects.filter(rollout=rollout, up_at__isnull=False).exists():
+                since, is_up = Patience(), True
             row = Cell.objects.get()
             if row.epoch != self.plane.cluster.epoch:
                 self.plane.ask_for(row.epoch, str(row.release_id))
@@ -122,21 +127,27 @@ class Rolling:
             return rollout.ended_at is not None
 
         until(ended, "the end of the rollout", 500)
-        assert rollout.ended_at is not None
-        took_s = (rollout.ended_at - since).total_seconds()
+        took_s = since.counted_s
         log.info("release %s: %s after %.0f s: %s", release.id, rollout.state, took_s, rollout.why)
         return rollout, took_s
 
     def release_held(self) -> None:
-        """Act as the Observer once the destination is active again, until nothing is held."""
+        """Act as the Observer once the destination is active again, until nothing of the pipe is held.
+
+        The plane's topics keep the held messages of earlier tests, whose pipes this test's database does not know.
+        """
 
         def released() -> bool:
             release_leftovers()
             self._publish()
-            held = OffsetSet.objects.filter(kind=OffsetSet.Kind.HELD, count__gt=0).exists()
-            return not held and not Redrive.objects.filter(finished_at=None).exists()
+            return not self._held() and not Redrive.objects.filter(finished_at=None).exists()
 
-        until(released, "nothing is held", 120)
+        until(released, "nothing is held", 120, seen=self._held)
+
+    def _held(self) -> list[tuple[str, int]]:
+        """Return destination and number of the pipe's held messages."""
+        held = OffsetSet.objects.filter(pipe_id=self.crm.pipe_id, kind=OffsetSet.Kind.HELD, count__gt=0)
+        return list(held.values_list("destination", "count"))
 
     def _publish(self) -> None:
         """Act as the Provisioner: publish the records of changed rows."""
@@ -159,11 +170,6 @@ def _observes_the_planes_kafka(plane: DataPlane, settings: Settings) -> None:
     settings.PENSTOCK_FERNET_KEYS = [plane.cluster.fernet_key]
 
 
-def allowed_s() -> float:
-    """Return two minutes, extended by as much as other processes slow this machine down."""
-    return BACK_S * max(1.0, os.getloadavg()[0] / (2 * (os.cpu_count() or 1)))
-
-
 def known_health(plane: DataPlane) -> CellErrorRate:
     return health_before(plane.cluster.cell, datetime.now(UTC))
 
@@ -183,10 +189,10 @@ def test_release_that_fails_at_its_start_is_rolled_back_and_nothing_is_lost(plan
     rolling = Rolling(plane, "bad-start")
     bad = build(plane, scratch, JOB, before=AT_START)
     with rolling.sends() as sender, observing():
-        rollout, took = rolling.out(bad, RolloutPolicy(up_s=15, watch_s=90))
+        rollout, took_s = rolling.out(bad, RolloutPolicy(up_s=15, watch_s=90))
     assert (rollout.state, rollout.why) == ("rolled back", "cell c1: driver did not start within 15 s")
     assert Cell.objects.get().release == rolling.old
-    assert took <= allowed_s()
+    assert took_s <= BACK_S
     nothing_is_lost(plane, "bad-start", sender)
 
 
@@ -194,7 +200,7 @@ def test_release_that_fails_at_its_start_is_rolled_back_and_nothing_is_lost(plan
 @pytest.mark.parametrize(
     ("file", "planted", "why"),
     [
-        pytest.param(JOB, {"before": AFTER_A_WHILE}, "cell c1: a lane crashed 2 times", id="crash loop"),
+        pytest.param(JOB, {"before": AFTER_A_WHILE}, CRASHES, id="crash loop"),
         pytest.param(REQUEST, {"after": REFUSES}, "of its messages failed, 0.0% before", id="errors"),
         pytest.param(REQUEST, {"after": STALLS}, "accepted messages were settled", id="cannot keep up"),
         pytest.param(PROCESS, {"after": DAWDLES}, "the 95th percentile of its lag is", id="slow"),
@@ -208,11 +214,11 @@ def test_bad_release_that_comes_up_is_rolled_back_within_two_minutes(
     bad = build(plane, scratch, file, **planted)
     with rolling.sends() as sender, observing():
         until(lambda: known_health(plane).ended >= A_MINUTE, "a minute to compare with", 240)
-        rollout, took = rolling.out(bad, POLICY)
+        rollout, took_s = rolling.out(bad, POLICY)
         rolling.release_held()
     assert rollout.state == "rolled back"
-    assert why in rollout.why
-    assert took <= allowed_s()
+    assert re.search(why, rollout.why)
+    assert took_s <= BACK_S
     nothing_is_lost(plane, pipe, sender)
 
 

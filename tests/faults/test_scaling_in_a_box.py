@@ -7,11 +7,11 @@ import pytest
 
 from localbox.testing import Box
 from tests.support.box_lanes import scale_to
-from tests.support.box_shell import asked
+from tests.support.box_shell import query_rows
 from tests.support.demo_traffic import DemoTraffic, demo_box
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
-DEEDS = "SELECT DISTINCT action, outcome FROM mgmt_controlaction WHERE controller = 'scale' ORDER BY 1"
+ACTIONS = "SELECT DISTINCT action, outcome FROM mgmt_controlaction WHERE controller = 'scale' ORDER BY 1"
 
 
 @pytest.fixture
@@ -26,4 +26,4 @@ def test_policy_scales_one_lane_to_two_and_back_and_nothing_is_lost(box: Box):
             scale_to(box, 120, process=lanes, transmit=lanes)
             traffic.until_delivered(300, 120)
     traffic.assert_accounted()
-    assert asked(box, DEEDS) == [("scale-in", "done"), ("scale-out", "done")]
+    assert query_rows(box, ACTIONS) == [("scale-in", "done"), ("scale-out", "done")]

@@ -12,7 +12,7 @@ from localbox.end_processes import MARK
 from localbox.spark import spark_env
 from localbox.testing import Box
 from tests.support.box_lanes import ONE_OF_EACH, beating, pid_of, scale_to
-from tests.support.box_shell import asked
+from tests.support.box_shell import query_rows
 from tests.support.demo_traffic import DemoTraffic, demo_box
 from tests.support.plane import until
 from tests.support.spark_cluster import SparkCluster
@@ -43,7 +43,7 @@ def box(tmp_path: Path, cluster: SparkCluster) -> Iterator[Box]:
 @pytest.fixture
 def offsets(box: Box) -> Iterator[Offsets]:
     until(lambda: beating(box) == ONE_OF_EACH, "a lane of each kind runs", LIMIT_S, seen=lambda: beating(box))
-    topics = {purpose: TopicRecord(*rest) for purpose, *rest in asked(box, TOPICS)}
+    topics = {purpose: TopicRecord(*rest) for purpose, *rest in query_rows(box, TOPICS)}
     with closing(Offsets(box.env["PENSTOCK_KAFKA"], "c1", topics)) as offsets:
         yield offsets
 

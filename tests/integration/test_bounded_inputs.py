@@ -42,7 +42,9 @@ def test_measured_expressions_cover_the_whole_language():
     texts = list(expression_bounds.all_texts())
     assert {name for name, *_ in FUNCTIONS if not any(f"{name}(" in text for text in texts)} == set()
     assert {sign for sign in OPERATORS if not any(f" {sign} " in text for text in texts)} == set()
-    assert {kind for kind in get_args(nodes.Comprehend) if not any(f".{kind}(" in text for text in texts)} == set()
+    assert {
+        kind for kind in get_args(nodes.ComprehensionKind) if not any(f".{kind}(" in text for text in texts)
+    } == set()
     found = {kind for text in texts[:: len(texts) // 150] for kind in expression_bounds.node_types(text)}
     found |= {kind for text in expression_bounds.forms() for kind in expression_bounds.node_types(text)}
     assert {kind.__name__ for kind in get_args(nodes.Node)} <= found

@@ -4,16 +4,16 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dataplane.runtime.kafka import lane_consumer
-from dataplane.runtime.lanes.lane import Lane, LaneIdentity
+from dataplane.runtime.lanes.partitions import AssignedPartitions
 from dataplane.runtime.lanes.poison import PoisonTracker
+from dataplane.runtime.lanes.rebalance import Rebalance
 from dataplane.runtime.lanes.slots import PartitionSlots
 from dataplane.tables.optional_files import OptionalFiles
 from tests.support.patience import Patience
@@ -71,53 +71,52 @@ def test_lane_with_a_lost_offset_stops_and_never_jumps(kafka_servers: str, topic
     assert error.code() == KafkaError._AUTO_OFFSET_RESET
 
 
-class Held:
-    """A lane's work, checkpoint and producer, reduced to what pausing and losing a partition needs."""
+class Rebalanced(NamedTuple):
+    """The parts of a lane that own partitions."""
 
-    is_full = True
-    late_s = 0.0
-
-    def forget(self, _slots: Any) -> None: ...
-
-    def on_revoked(self, _slots: Any) -> None: ...
+    partitions: AssignedPartitions
+    callbacks: Rebalance
 
 
-def lane_of(consumer: Consumer, topic: str, folder: Path) -> Lane:
-    """Return a lane that can be assigned partitions, pause them and lose them."""
-    lane = Lane.__new__(Lane)
-    lane.identity = LaneIdentity("c1", "process", 0, 1, "here")
-    lane.slots, lane.windows, lane._consumer = PartitionSlots([topic]), {}, consumer
-    lane._ours, lane._paused, lane._stopped, lane._most, lane._is_closing = set(), set(), {}, (100, 100), False
-    lane.producer = lane._work = lane._checkpointer = cast(Any, Held())
-    lane._crashes = PoisonTracker(folder, OptionalFiles())
-    return lane
+def rebalanced(consumer: Consumer, topic: str, folder: Path) -> Rebalanced:
+    """Return partitions that can be assigned, paused and lost, without work in progress."""
+    slots, crashes = PartitionSlots([topic]), PoisonTracker(folder, OptionalFiles())
+    owned = AssignedPartitions("process-0", slots, consumer, crashes, pat=lambda: None, max_unsettled=100)
+    callbacks = Rebalance(
+        "process-0",
+        slots,
+        owned,
+        crashes,
+        stop_work=lambda _slots: None,
+        finish_work=lambda: None,
+        forget=lambda _slot: None,
+    )
+    return Rebalanced(owned, callbacks)
 
 
-def pause_it(lane: Lane) -> None:
+def pause_it(owned: AssignedPartitions) -> None:
     """Pause the partition, as the producer is full for a while."""
-    lane._hold_back()
-    lane.producer = cast(Any, SimpleNamespace(is_full=False))
+    owned.hold_back(all_full=True)
 
 
-def stop_it(lane: Lane) -> None:
+def stop_it(owned: AssignedPartitions) -> None:
     """Stop the partition, as its offset is reported to be out of range."""
-    lane.producer = cast(Any, SimpleNamespace(is_full=False))
-    lane._stop_partition(0, KafkaError(KafkaError._AUTO_OFFSET_RESET))
+    owned.stop(0, KafkaError(KafkaError._AUTO_OFFSET_RESET))
 
 
 @pytest.mark.parametrize("hold", [pause_it, stop_it])
 def test_partition_paused_or_stopped_when_lost_is_read_once_assigned_again(
-    kafka_servers: str, topic: str, tmp_path: Path, hold: Callable[[Lane], None]
+    kafka_servers: str, topic: str, tmp_path: Path, hold: Callable[[AssignedPartitions], None]
 ):
     """The client keeps a pause across assignments: after a broker's death the partition would never be read."""
     commit(kafka_servers, topic, TopicPartition(topic, 0, 3))
     with closing(lane_consumer(kafka_servers, topic, "lane", lambda *_: None)) as consumer:
-        lane = lane_of(consumer, topic, tmp_path)
-        consumer.subscribe([topic], on_assign=lane._assigned, on_lost=lane._lost)
+        owned, callbacks = rebalanced(consumer, topic, tmp_path)
+        consumer.subscribe([topic], on_assign=callbacks.assigned, on_lost=callbacks.lost)
         read(consumer, EVENTS - 3)
-        hold(lane)
-        lane._lost(consumer, [TopicPartition(topic, 0)])
-        lane._assigned(consumer, [TopicPartition(topic, 0)])
-        lane._hold_back()
+        hold(owned)
+        callbacks.lost(consumer, [TopicPartition(topic, 0)])
+        callbacks.assigned(consumer, [TopicPartition(topic, 0)])
+        owned.hold_back(all_full=False)
         assert [message.offset() for message in read(consumer, 2)] == [3, 4]
-        assert not lane._stopped
+        assert not owned.trouble

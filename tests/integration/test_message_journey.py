@@ -199,7 +199,7 @@ def test_every_stage_is_recomputed_from_the_original(story: Story):
     crm = next(leg for leg in found.legs if leg.destination == "crm")
     assert crm.transform is not None
     assert msgspec.json.decode(crm.transform.result.body)["channel"] == "web"
-    assert found.not_taken == ["fraud"]
+    assert found.not_sent_to == ["fraud"]
     assert crm.request is not None
     assert "penstock-position: 1-1-0" in crm.request.headers
 
@@ -264,7 +264,7 @@ def test_api_returns_the_journey_that_the_page_shows(story: Story, client: Clien
             line.took_us,
             line.whole_us,
         )
-        assert leg["last_seen"] == line.last_seen
+        assert (leg["last_seen"], leg["last_seen_words"]) == (line.last_seen or ("", ""))
         assert [one["status"] for one in leg["attempts"]] == [attempt.status for attempt in line.leg.attempts]
     assert legs["crm"]["request"]["url"] == "https://crm.example.com/in"
     assert path in page["curl"]

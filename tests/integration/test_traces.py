@@ -14,8 +14,8 @@ from pyroaring import BitMap64
 from dataplane.names import HEARTBEAT_TOPIC
 from dataplane.tables.records import RedriveRecord
 from dataplane.tables.redrives import encode_offsets
-from tests.support.behaviours import Behaviour, status
-from tests.support.collector import Collector, Got
+from loadgen.scripted import Behaviour, status
+from tests.support.collector import Collector, ReceivedSpan
 from tests.support.lane_plane import LanePlane
 from tests.support.plane import until
 from tests.support.watch import Heartbeats
@@ -60,7 +60,7 @@ def in_turn(*statuses: int) -> Behaviour:
     return behave
 
 
-def named(spans: list[Got], name: str) -> list[Got]:
+def named(spans: list[ReceivedSpan], name: str) -> list[ReceivedSpan]:
     return [span for span in spans if span.name == name]
 
 
@@ -82,14 +82,14 @@ def test_one_trace_connects_the_sender_and_the_destination(plane: LanePlane, col
     assert {span.parent for span in attempts} == {process.id}
     requests = plane.receiver.got[path]
     assert [one.headers["traceparent"] for one in requests] == [f"00-{trace}-{span.id}-01" for span in attempts]
-    assert [span.said["http.response.status_code"] for span in attempts] == [503, 503, 200]
-    assert [span.said["penstock.attempt"] for span in attempts] == [1, 2, 3]
-    assert [span.said["penstock.outcome"] for span in attempts] == ["retry", "retry", "delivered"]
+    assert [span.attributes["http.response.status_code"] for span in attempts] == [503, 503, 200]
+    assert [span.attributes["penstock.attempt"] for span in attempts] == [1, 2, 3]
+    assert [span.attributes["penstock.outcome"] for span in attempts] == ["retry", "retry", "delivered"]
     assert process.events == ["normalize in", "normalize out", "transform:crm in", "sent"]
     for span in spans:
-        assert span.said["messaging.message.id"] == verdict["id"]
-        assert span.said["penstock.position"] == verdict["position"]
-        assert span.said["penstock.pipe"] == "traced"
+        assert span.attributes["messaging.message.id"] == verdict["id"]
+        assert span.attributes["penstock.position"] == verdict["position"]
+        assert span.attributes["penstock.pipe"] == "traced"
         assert span.ended_ns >= span.began_ns
         assert "secret" not in str(span)
         assert "payload" not in str(span)
@@ -119,7 +119,7 @@ def test_redriven_dead_letter_joins_its_trace(plane: LanePlane, collector: Colle
     spans = collector.of(trace)
     (process,), (redrive,), (refused, taken) = (named(spans, name) for name in ("process", "redrive", "POST"))
     assert (refused.parent, redrive.parent, taken.parent) == (process.id, process.id, redrive.id)
-    assert (refused.said["penstock.outcome"], taken.said["penstock.outcome"]) == ("dead", "delivered")
+    assert (refused.attributes["penstock.outcome"], taken.attributes["penstock.outcome"]) == ("dead", "delivered")
     assert (redrive.service, taken.service) == ("penstock-retrier", "penstock-transmit-retry")
     requests = plane.receiver.got[path]
     assert [one.headers["traceparent"] for one in requests] == [f"00-{trace}-{s.id}-01" for s in (refused, taken)]

@@ -40,6 +40,12 @@ def connections() -> Iterator[contextlib.ExitStack]:
         yield stack
 
 
+def open_gate(gate: Path, front: Served) -> None:
+    """End the blocked requests; wait until a page is served, behind all requests that were waiting for a thread."""
+    gate.touch()
+    until(lambda: front.get("/")[0] == 200, "the queue is empty again", 20)
+
+
 def answer_on(connection: socket.socket) -> bytes:
     """Return everything until the server closes the connection, and close it."""
     with connection:
@@ -82,7 +88,7 @@ def test_fifty_slow_headers_and_bodies_delay_neither_probes_nor_pages(
 def test_probes_answer_while_every_page_thread_is_blocked(
     front: Served, tmp_path: Path, connections: contextlib.ExitStack
 ):
-    connections.callback((tmp_path / "open").touch)
+    connections.callback(open_gate, tmp_path / "open", front)
     for _ in range(PAGE_THREADS):
         connections.enter_context(front.connect(get(f"/block{tmp_path}/open")))
     waiting = connections.enter_context(front.connect(get("/")))
@@ -96,7 +102,7 @@ def test_probes_answer_while_every_page_thread_is_blocked(
 def test_requests_beyond_the_queue_are_refused_at_once(
     front: Served, tmp_path: Path, connections: contextlib.ExitStack
 ):
-    connections.callback((tmp_path / "open").touch)
+    connections.callback(open_gate, tmp_path / "open", front)
     for _ in range(PAGE_THREADS + MOST_WAITING):
         connections.enter_context(front.connect(get(f"/block{tmp_path}/open")))
 

@@ -10,21 +10,21 @@ from typing import Final
 from django.db import connection
 
 CHECKS: Final = """
-CREATE TABLE witness_takes (
+CREATE TABLE audit_takes (
     cell text, token bigint, unwell boolean, paused boolean, PRIMARY KEY (cell, token)
 );
 
-CREATE FUNCTION witness_take() RETURNS trigger AS $$
+CREATE FUNCTION audit_take() RETURNS trigger AS $$
 DECLARE moment timestamptz;
 BEGIN
     IF TG_OP = 'UPDATE' AND NEW.token <= OLD.token THEN RETURN NEW; END IF;
-    moment := current_setting('witness.now')::timestamptz;
+    moment := current_setting('audit.now')::timestamptz;
     IF TG_OP = 'UPDATE' THEN
         IF OLD.holder <> '' AND OLD.until > moment THEN
-            RAISE EXCEPTION 'witness: % takes % while % holds it', NEW.holder, NEW.cell_id, OLD.holder;
+            RAISE EXCEPTION 'audit: % takes % while % holds it', NEW.holder, NEW.cell_id, OLD.holder;
         END IF;
     END IF;
-    INSERT INTO witness_takes SELECT NEW.cell_id, NEW.token,
+    INSERT INTO audit_takes SELECT NEW.cell_id, NEW.token,
         EXISTS (SELECT FROM mgmt_verdict WHERE cell_id = NEW.cell_id
                 AND (state <> 'stable' OR at < moment - interval '60 s')),
         EXISTS (SELECT FROM mgmt_pause WHERE controller = NEW.holder AND ended_at IS NULL
@@ -32,86 +32,86 @@ BEGIN
     RETURN NEW;
 END $$ LANGUAGE plpgsql;
 
-CREATE FUNCTION witness_change(what text, cell text, undoes boolean, heeds_pauses boolean) RETURNS void AS $$
+CREATE FUNCTION audit_change(what text, cell text, undoes boolean, heeds_pauses boolean) RETURNS void AS $$
 DECLARE
-    who text := COALESCE(current_setting('witness.who', true), '');
+    who text := COALESCE(current_setting('audit.who', true), '');
     lease mgmt_lease%ROWTYPE;
-    took witness_takes%ROWTYPE;
+    took audit_takes%ROWTYPE;
 BEGIN
     IF who = '' THEN RETURN; END IF;
     SELECT * INTO lease FROM mgmt_lease WHERE cell_id = cell;
     IF lease.holder IS DISTINCT FROM who THEN
-        RAISE EXCEPTION 'witness: % (%) of % while the lease is of %',
+        RAISE EXCEPTION 'audit: % (%) of % while the lease is of %',
             what, who, cell, COALESCE(lease.holder, 'nobody');
     END IF;
     IF NOT EXISTS (SELECT FROM mgmt_cell WHERE id = cell AND fence = lease.token) THEN
-        RAISE EXCEPTION 'witness: % (%) of % behind its fence', what, who, cell;
+        RAISE EXCEPTION 'audit: % (%) of % behind its fence', what, who, cell;
     END IF;
-    SELECT * INTO STRICT took FROM witness_takes AS t WHERE t.cell = witness_change.cell AND t.token = lease.token;
+    SELECT * INTO STRICT took FROM audit_takes AS t WHERE t.cell = audit_change.cell AND t.token = lease.token;
     IF took.unwell AND NOT undoes THEN
-        RAISE EXCEPTION 'witness: % (%) of % although it was not stable', what, who, cell;
+        RAISE EXCEPTION 'audit: % (%) of % although it was not stable', what, who, cell;
     END IF;
     IF took.paused AND heeds_pauses THEN
-        RAISE EXCEPTION 'witness: % (%) of % although that was paused', what, who, cell;
+        RAISE EXCEPTION 'audit: % (%) of % although that was paused', what, who, cell;
     END IF;
 END $$ LANGUAGE plpgsql;
 
-CREATE FUNCTION witness_cell() RETURNS trigger AS $$
+CREATE FUNCTION audit_cell() RETURNS trigger AS $$
 DECLARE onward boolean; more boolean;
 BEGIN
     IF NEW.release_id IS DISTINCT FROM OLD.release_id THEN
         onward := EXISTS (SELECT FROM mgmt_rollout WHERE state = 'running' AND release_id = NEW.release_id);
-        PERFORM witness_change('a release', NEW.id, NOT onward, onward);
+        PERFORM audit_change('a release', NEW.id, NOT onward, onward);
     END IF;
     IF NEW.lanes <> OLD.lanes THEN
         more := (SELECT sum(value::int) FROM jsonb_each_text(NEW.lanes))
               > (SELECT sum(value::int) FROM jsonb_each_text(OLD.lanes));
-        PERFORM witness_change('lanes', NEW.id, more, TRUE);
+        PERFORM audit_change('lanes', NEW.id, more, TRUE);
     END IF;
     RETURN NEW;
 END $$ LANGUAGE plpgsql;
 
-CREATE FUNCTION witness_revision() RETURNS trigger AS $$
+CREATE FUNCTION audit_revision() RETURNS trigger AS $$
 DECLARE onward boolean := NEW.state IN ('ramping', 'live');
 BEGIN
     IF NOT (OLD.state = 'requested' AND NEW.state = 'failed') THEN  -- one that was never on the cell
-        PERFORM witness_change('revision ' || NEW.state, pipe.cell_id, NOT onward, onward)
+        PERFORM audit_change('revision ' || NEW.state, pipe.cell_id, NOT onward, onward)
         FROM mgmt_pipe AS pipe WHERE pipe.id = NEW.pipe_id;
     END IF;
     RETURN NEW;
 END $$ LANGUAGE plpgsql;
 
-CREATE FUNCTION witness_share() RETURNS trigger AS $$
+CREATE FUNCTION audit_share() RETURNS trigger AS $$
 BEGIN
-    PERFORM witness_change('a share', pipe.cell_id, FALSE, TRUE)
+    PERFORM audit_change('a share', pipe.cell_id, FALSE, TRUE)
     FROM mgmt_pipe AS pipe JOIN mgmt_piperevision AS revision ON revision.pipe_id = pipe.id
     WHERE revision.id = NEW.revision_id;
     RETURN NEW;
 END $$ LANGUAGE plpgsql;
 
-CREATE FUNCTION witness_move() RETURNS trigger AS $$
+CREATE FUNCTION audit_move() RETURNS trigger AS $$
 DECLARE onward boolean := EXISTS (
     SELECT FROM mgmt_relocation WHERE pipe_id = NEW.id AND state = 'requested' AND target_id = NEW.cell_id);
 BEGIN
-    PERFORM witness_change('a pipe that comes', NEW.cell_id, NOT onward, onward);
-    PERFORM witness_change('a pipe that leaves', OLD.cell_id, TRUE, onward);
+    PERFORM audit_change('a pipe that comes', NEW.cell_id, NOT onward, onward);
+    PERFORM audit_change('a pipe that leaves', OLD.cell_id, TRUE, onward);
     RETURN NEW;
 END $$ LANGUAGE plpgsql;
 
-CREATE TRIGGER witness AFTER INSERT OR UPDATE ON mgmt_lease FOR EACH ROW EXECUTE FUNCTION witness_take();
-CREATE TRIGGER witness AFTER UPDATE ON mgmt_cell FOR EACH ROW EXECUTE FUNCTION witness_cell();
-CREATE TRIGGER witness AFTER UPDATE ON mgmt_piperevision FOR EACH ROW
-    WHEN (OLD.state <> NEW.state) EXECUTE FUNCTION witness_revision();
-CREATE TRIGGER witness AFTER UPDATE ON mgmt_ramp FOR EACH ROW
-    WHEN (OLD.share < NEW.share) EXECUTE FUNCTION witness_share();
-CREATE TRIGGER witness AFTER UPDATE ON mgmt_pipe FOR EACH ROW
-    WHEN (OLD.cell_id <> NEW.cell_id) EXECUTE FUNCTION witness_move();
+CREATE TRIGGER audit AFTER INSERT OR UPDATE ON mgmt_lease FOR EACH ROW EXECUTE FUNCTION audit_take();
+CREATE TRIGGER audit AFTER UPDATE ON mgmt_cell FOR EACH ROW EXECUTE FUNCTION audit_cell();
+CREATE TRIGGER audit AFTER UPDATE ON mgmt_piperevision FOR EACH ROW
+    WHEN (OLD.state <> NEW.state) EXECUTE FUNCTION audit_revision();
+CREATE TRIGGER audit AFTER UPDATE ON mgmt_ramp FOR EACH ROW
+    WHEN (OLD.share < NEW.share) EXECUTE FUNCTION audit_share();
+CREATE TRIGGER audit AFTER UPDATE ON mgmt_pipe FOR EACH ROW
+    WHEN (OLD.cell_id <> NEW.cell_id) EXECUTE FUNCTION audit_move();
 """
 GONE: Final = """
-DROP TRIGGER witness ON mgmt_lease; DROP TRIGGER witness ON mgmt_cell; DROP TRIGGER witness ON mgmt_piperevision;
-DROP TRIGGER witness ON mgmt_ramp; DROP TRIGGER witness ON mgmt_pipe;
-DROP FUNCTION witness_take, witness_cell, witness_revision, witness_share, witness_move, witness_change;
-DROP TABLE witness_takes;
+DROP TRIGGER audit ON mgmt_lease; DROP TRIGGER audit ON mgmt_cell; DROP TRIGGER audit ON mgmt_piperevision;
+DROP TRIGGER audit ON mgmt_ramp; DROP TRIGGER audit ON mgmt_pipe;
+DROP FUNCTION audit_take, audit_cell, audit_revision, audit_share, audit_move, audit_change;
+DROP TABLE audit_takes;
 """
 
 
@@ -129,13 +129,13 @@ def says(who: str, now: datetime) -> None:
     """Set the controller on whose behalf this connection acts from now on, and the time; "" for people."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT set_config('witness.who', %s, false), set_config('witness.now', %s, false)", [who, now.isoformat()]
+            "SELECT set_config('audit.who', %s, false), set_config('audit.now', %s, false)", [who, now.isoformat()]
         )
 
 
 def forget() -> None:
     """Delete the recorded lease acquisitions of the previous world."""
-    _execute("TRUNCATE witness_takes")
+    _execute("TRUNCATE audit_takes")
 
 
 def _execute(sql: str) -> None:

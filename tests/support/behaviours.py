@@ -7,30 +7,14 @@ import socket
 import struct
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from tests.support.receiver import Received
+from loadgen.scripted import Behaviour, Received, status
 
-Behaviour = Callable[[asyncio.StreamWriter, "Received"], Awaitable[bool]]
 CHUNK: Final = b"x" * 65_536
 OK: Final = b"HTTP/1.1 200 OK\r\n"
-
-
-def status(code: int, headers: str = "", body: bytes = b"") -> Behaviour:
-    """Answer with this status. `headers`: whole lines with their line ends."""
-    length = "" if code == 204 else f"content-length: {len(body)}\r\n"
-    answer = f"HTTP/1.1 {code} X\r\n{headers}{length}\r\n".encode() + body
-
-    async def behave(writer: asyncio.StreamWriter, received: "Received") -> bool:
-        received.answered = code
-        writer.write(answer)
-        await writer.drain()
-        return True
-
-    return behave
 
 
 def throttled(retry_after: str | None) -> Behaviour:
@@ -47,46 +31,46 @@ def late(seconds: float) -> Behaviour:
     """Answer 204 after a delay."""
     answer = status(204)
 
-    async def behave(writer: asyncio.StreamWriter, received: "Received") -> bool:
+    async def behave(writer: asyncio.StreamWriter, received: Received) -> bool:
         await asyncio.sleep(seconds)
         return await answer(writer, received)
 
     return behave
 
 
-async def hang(writer: asyncio.StreamWriter, _: "Received") -> bool:
+async def hang(writer: asyncio.StreamWriter, _: Received) -> bool:
     """Read the request and send nothing, until the client gives up."""
     await _gone(writer)
     return False
 
 
-async def reset(writer: asyncio.StreamWriter, _: "Received") -> bool:
+async def reset(writer: asyncio.StreamWriter, _: Received) -> bool:
     """Reset the TCP connection instead of an answer."""
     taken: socket.socket = writer.get_extra_info("socket")
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     return False
 
 
-async def close(_writer: asyncio.StreamWriter, _: "Received") -> bool:
+async def close(_writer: asyncio.StreamWriter, _: Received) -> bool:
     """Close the connection in order, without an answer."""
     return False
 
 
-async def garbage(writer: asyncio.StreamWriter, _: "Received") -> bool:
+async def garbage(writer: asyncio.StreamWriter, _: Received) -> bool:
     """Answer with bytes that are not HTTP."""
     writer.write(b"\x00\x01\x02 this is no answer\r\n\r\n" * 10)
     await writer.drain()
     return False
 
 
-async def cut(writer: asyncio.StreamWriter, _: "Received") -> bool:
+async def cut(writer: asyncio.StreamWriter, _: Received) -> bool:
     """Answer 200 with a body that ends long before its declared length."""
     writer.write(OK + b"content-length: 1000\r\n\r\nhalf")
     await writer.drain()
     return False
 
 
-async def trickle(writer: asyncio.StreamWriter, _: "Received") -> bool:
+async def trickle(writer: asyncio.StreamWriter, _: Received) -> bool:
     """Send one byte a second, from the status line on: no single read ever times out."""
     for byte in itertools.chain(OK, itertools.repeat(0x78)):
         writer.write(bytes([byte]))
@@ -95,7 +79,7 @@ async def trickle(writer: asyncio.StreamWriter, _: "Received") -> bool:
     return False
 
 
-async def crumbs(writer: asyncio.StreamWriter, _: "Received") -> bool:
+async def crumbs(writer: asyncio.StreamWriter, _: Received) -> bool:
     """Send a whole answer, byte by byte but quickly."""
     for byte in OK + b"content-length: 5\r\n\r\nhello":
         writer.write(bytes([byte]))
@@ -104,25 +88,25 @@ async def crumbs(writer: asyncio.StreamWriter, _: "Received") -> bool:
     return True
 
 
-async def ten_gigabytes(writer: asyncio.StreamWriter, _: "Received") -> bool:
+async def ten_gigabytes(writer: asyncio.StreamWriter, _: Received) -> bool:
     """Answer 200 with a body of 10 GB, sent as fast as the client reads."""
     writer.write(OK + b"content-length: 10737418240\r\n\r\n")
     return await _endless(writer, CHUNK)
 
 
-async def endless_chunks(writer: asyncio.StreamWriter, _: "Received") -> bool:
+async def endless_chunks(writer: asyncio.StreamWriter, _: Received) -> bool:
     """Answer 200 with a chunked body that never ends."""
     writer.write(OK + b"transfer-encoding: chunked\r\n\r\n")
     return await _endless(writer, b"10000\r\n" + CHUNK + b"\r\n")
 
 
-async def endless_headers(writer: asyncio.StreamWriter, _: "Received") -> bool:
+async def endless_headers(writer: asyncio.StreamWriter, _: Received) -> bool:
     """Answer 200 and send headers without end."""
     writer.write(OK)
     return await _endless(writer, b"x-more: " + b"y" * 1_000 + b"\r\n")
 
 
-async def endless_hints(writer: asyncio.StreamWriter, _: "Received") -> bool:
+async def endless_hints(writer: asyncio.StreamWriter, _: Received) -> bool:
     """Answer 103 again and again, never a final status."""
     return await _endless(writer, b"HTTP/1.1 103 Early Hints\r\nlink: </x>; rel=preload\r\n\r\n")
 
@@ -136,7 +120,7 @@ def once(first: Behaviour, then: Behaviour) -> Behaviour:
     """Use one behaviour for the first request of each message, and another from the second on."""
     seen: Counter[str] = Counter()
 
-    async def behave(writer: asyncio.StreamWriter, received: "Received") -> bool:
+    async def behave(writer: asyncio.StreamWriter, received: Received) -> bool:
         seen[received.id] += 1
         return await (first if seen[received.id] == 1 else then)(writer, received)
 
@@ -146,7 +130,7 @@ def once(first: Behaviour, then: Behaviour) -> Behaviour:
 def asking_for(header: str, values: Callable[[], set[str]]) -> Behaviour:
     """Answer 204 to a request with one of these values in a header, 401 to any other."""
 
-    async def behave(writer: asyncio.StreamWriter, received: "Received") -> bool:
+    async def behave(writer: asyncio.StreamWriter, received: Received) -> bool:
         return await status(204 if received.headers.get(header) in values() else 401)(writer, received)
 
     return behave
@@ -156,7 +140,7 @@ def flapping(up: Behaviour, down: Behaviour, each_s: float) -> Behaviour:
     """Alternate between two behaviours, `down` first."""
     began = time.monotonic()
 
-    async def behave(writer: asyncio.StreamWriter, received: "Received") -> bool:
+    async def behave(writer: asyncio.StreamWriter, received: Received) -> bool:
         is_up = int((time.monotonic() - began) / each_s) % 2
         return await (up if is_up else down)(writer, received)
 
@@ -178,7 +162,7 @@ async def _gone(writer: asyncio.StreamWriter) -> None:
 def throttled_until(seconds: float) -> Behaviour:
     """Answer 429 with a Retry-After date this far ahead."""
 
-    async def behave(writer: asyncio.StreamWriter, received: "Received") -> bool:
+    async def behave(writer: asyncio.StreamWriter, received: Received) -> bool:
         return await throttled(formatdate(time.time() + seconds, usegmt=True))(writer, received)
 
     return behave

@@ -6,7 +6,7 @@ from typing import Final
 
 from dataplane.names import LANE_KINDS
 from localbox.testing import Box
-from tests.support.box_shell import asked, said
+from tests.support.box_shell import query_rows, shell_json
 from tests.support.plane import until
 
 FRESH: Final = timedelta(seconds=4)
@@ -34,12 +34,12 @@ LEASES: Final = "SELECT holder FROM mgmt_lease WHERE holder <> ''"
 
 def beating(box: Box, since: datetime | None = None) -> dict[str, int]:
     """Count by kind the lanes that have reported since then, or recently, as running with partitions."""
-    return dict(asked(box, BEATING, since or datetime.now(UTC) - FRESH))
+    return dict(query_rows(box, BEATING, since or datetime.now(UTC) - FRESH))
 
 
 def pid_of(box: Box, writer: str) -> int:
     """Return the process id of a lane, by its last heartbeat."""
-    [(pid,)] = asked(box, PID, writer)
+    [(pid,)] = query_rows(box, PID, writer)
     return int(pid)
 
 
@@ -48,8 +48,8 @@ def scale_to(box: Box, limit_s: float, **lanes: int) -> None:
 
     Afterwards the Autoscaler has released its lease.
     """
-    until(lambda: {kind for (kind,) in asked(box, GROUPS)} >= lanes.keys(), "the Autoscaler has looked", SCALER_S)
-    said(box, POLICIES.format(lanes=lanes))
+    until(lambda: {kind for (kind,) in query_rows(box, GROUPS)} >= lanes.keys(), "the Autoscaler has looked", SCALER_S)
+    shell_json(box, POLICIES.format(lanes=lanes))
     wanted = {**ONE_OF_EACH, **lanes}
     until(lambda: beating(box) == wanted, f"{wanted} beat", limit_s, seen=lambda: beating(box))
-    until(lambda: not asked(box, LEASES), "the lease is given back", SCALER_S)
+    until(lambda: not query_rows(box, LEASES), "the lease is given back", SCALER_S)

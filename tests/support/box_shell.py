@@ -9,7 +9,7 @@ import psycopg
 from localbox.testing import Box
 
 
-def said(box: Box, code: str) -> dict[str, Any]:
+def shell_json(box: Box, code: str) -> dict[str, Any]:
     """Run Django code in the box and return the JSON object that it printed last."""
     done = box.run(sys.executable, "manage.py", "shell", "-v", "0", "-c", code)
     assert done.returncode == 0, done.stderr
@@ -17,7 +17,7 @@ def said(box: Box, code: str) -> dict[str, Any]:
     return words
 
 
-def asked(box: Box, query: str, *values: object) -> list[Any]:
+def query_rows(box: Box, query: str, *values: object) -> list[Any]:
     """Return the rows of a query of the box's Postgres."""
     with psycopg.connect(box.env["DATABASE_URL"]) as connection:
         return connection.execute(query.encode(), values).fetchall()

@@ -1,7 +1,7 @@
 """Bugs that the tests must catch: each is a change of one place in the code, with the check that must fail.
 
 The planted bugs have lost or repeated messages in other systems. A change that no longer applies is an error: its
-code has moved, and nobody knows any longer if its check would fail.
+code has moved, so it is unknown whether its check would fail.
 """
 
 import os
@@ -37,14 +37,14 @@ BUGS: Final = (
         "dataplane/ingest/replica.py",
         "            await batch.future\n",
         "            batch.places = [(2, 0)] * len(items)\n",
-        "tests/unit/ingest/test_when_an_event_is_acked.py::test_no_response_is_sent_before_the_delivery_report",
+        "tests/unit/ingest/test_ack_after_delivery_report.py::test_no_response_is_sent_before_the_delivery_report",
     ),
     Bug(
         "2xx whatever the delivery report says",
         "dataplane/ingest/acks.py",
         "        elif error is None and offset is not None and self.pace.rises(partition, offset):\n",
         "        elif offset is not None and self.pace.rises(partition, offset):\n",
-        "tests/unit/ingest/test_when_an_event_is_acked.py::test_request_is_acked_only_when_all_its_delivery_reports_succeed",
+        "tests/unit/ingest/test_ack_after_delivery_report.py::test_request_is_acked_only_when_all_its_delivery_reports_succeed",
     ),
     Bug(
         "flush result ignored",
@@ -93,7 +93,7 @@ BUGS: Final = (
         "tests/unit/transmit/test_verdict.py::test_every_4xx_but_410_and_429_is_dead_and_never_retried",
     ),
     Bug(
-        "retry id made anew",
+        "new id for each retry",
         "dataplane/transmit/outcomes/outcomes.py",
         "            attempt=send.meta.attempt + 1,\n            not_before_us=due_us,\n",
         '            id=f"{send.meta.id}-again",\n            attempt=send.meta.attempt + 1,\n'
@@ -101,11 +101,11 @@ BUGS: Final = (
         "tests/unit/transmit/test_transmit_work.py::test_recoverable_failure_schedules_a_retry_as_the_next_round",
     ),
     Bug(
-        "a tenant's rows shown to whoever asks",
+        "a tenant's rows shown to any user",
         "mgmt/web/access.py",
         "    return Pipe.objects.filter(tenant__memberships__user_id=user.pk)",
         "    return Pipe.objects.filter()",
-        "tests/db/mgmt/test_who_may_reach_what.py::test_row_of_another_tenant_is_404_like_a_missing_one",
+        "tests/db/mgmt/test_access_matrix.py::test_row_of_another_tenant_is_404_like_a_missing_one",
     ),
     Bug(
         "redirect followed",
@@ -181,7 +181,7 @@ def run_checks(code: Path, checks: list[str], env: Mapping[str, str]) -> tuple[i
         "--exitfirst",
         *checks,
     ]
-    told = {**os.environ, **env, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
-    told.pop("DATABASE_URL", None)  # the checks use another database: this run's is in use
-    done = subprocess.run(command, cwd=code, env=told, capture_output=True, text=True, timeout=600, check=False)
+    variables = {**os.environ, **env, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    variables.pop("DATABASE_URL", None)  # the checks use another database: this run's is in use
+    done = subprocess.run(command, cwd=code, env=variables, capture_output=True, text=True, timeout=600, check=False)
     return done.returncode, done.stdout + done.stderr

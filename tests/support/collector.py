@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 
-class Got(NamedTuple):
+class ReceivedSpan(NamedTuple):
     """Span as received. Ids are hexadecimal; `parent` is "" for a root."""
 
     name: str
@@ -19,7 +19,7 @@ class Got(NamedTuple):
     id: str
     parent: str
     service: str
-    said: dict[str, Any]
+    attributes: dict[str, Any]
     events: list[str]
     began_ns: int
     ended_ns: int
@@ -32,7 +32,7 @@ class Collector:
         self.hangs = threading.Event()
         self.asked = 0
         self._closed = threading.Event()
-        self._spans: list[Got] = []
+        self._spans: list[ReceivedSpan] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="collector", daemon=True)
         self._thread.start()
@@ -42,7 +42,7 @@ class Collector:
         """Return the endpoint in the form of OTEL_EXPORTER_OTLP_ENDPOINT."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    def of(self, trace: str) -> list[Got]:
+    def of(self, trace: str) -> list[ReceivedSpan]:
         """Return the spans of a trace so far, in the order of their start."""
         return sorted((span for span in list(self._spans) if span.trace == trace), key=lambda span: span.began_ns)
 
@@ -85,8 +85,8 @@ class Collector:
                 ids = (span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex())
                 happened = [event.name for event in span.events]
                 times = (span.start_time_unix_nano, span.end_time_unix_nano)
-                self._spans.append(Got(span.name, *ids, service, _plain(span.attributes), happened, *times))
+                self._spans.append(ReceivedSpan(span.name, *ids, service, _plain(span.attributes), happened, *times))
 
 
-def _plain(attributes: Any) -> dict[str, Any]:
-    return {pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in attributes}
+def _plain(pairs: Any) -> dict[str, Any]:
+    return {pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in pairs}

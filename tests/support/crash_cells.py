@@ -15,7 +15,8 @@ import msgspec
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from pyroaring import BitMap64
 
-from dataplane.ledger.deadletter import DeadLetterReason, dead_headers
+from dataplane.causes import Cause
+from dataplane.ledger.deadletter import CAUSE_HEADER, DeadLetterReason, dead_headers
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta, read_meta
 from dataplane.ledger.units import format_position, position_of
 from dataplane.names import INPUTS_OF, WIRE_VERSION, LaneKind, Purpose, lane_group, output_topic, transmit_node
@@ -222,6 +223,17 @@ class CrashCell:
                 meta = read_meta(message.headers() or [])
                 meta.position = meta.position or position_of(1, 0, message.offset())
                 yield meta
+
+    def dead_by_bug(self, pipe: str) -> set[str]:
+        """Return the positions of a pipe's dead letters for which a lane could not build a request."""
+        found = set()
+        for message in self._messages(self.cluster.topics["dead"].name):
+            headers = message.headers() or []
+            if dict(headers).get(CAUSE_HEADER) == Cause.REQUEST_INVALID.encode():
+                meta = read_meta(headers)
+                if meta.pipe == pipe:
+                    found.add(format_position(meta.position))
+        return found
 
     def written(self, pipe: str, destination: str) -> list[tuple[str, bytes]]:
         """Return position and body of each record on the topic of a destination."""

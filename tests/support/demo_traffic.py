@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Self
 
-from localbox.demo.logs import ACCEPTED, read_received, read_sent
+from loadgen.events import ACCEPTED
+from loadgen.sender import TIMEOUT_S
+from loadgen.wire import IngestTarget
+from localbox.demo.logs import read_received, read_sent
 from localbox.demo.payloads import SHIPPED, read_payloads
-from localbox.demo.sender import TIMEOUT_S, DemoSender, DemoTarget
+from localbox.demo.sender import DemoSender
 from localbox.state import last_json_line
 from localbox.testing import Box
 from tests.support.plane import until
@@ -25,7 +28,7 @@ class DemoTraffic:
         self._box = box
         self._pipe = last_json_line(box.settings.logs / "demo-pipe.log")
         self._folder = box.var / "demo"
-        target = DemoTarget.of(box.env["PENSTOCK_INGEST_URL"], self._pipe["key"])
+        target = IngestTarget.of(box.env["PENSTOCK_INGEST_URL"], self._pipe["key"])
         self._enough = threading.Event()
         self._sender = DemoSender(
             target, read_payloads(SHIPPED), log=self._folder / "sent.log", rate=rate, stop=self._enough.is_set

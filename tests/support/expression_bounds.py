@@ -112,7 +112,7 @@ def forms() -> Iterator[str]:
     yield from ("body.l[5]", "body.long[body.long.k]", 'body.m["key-1"]', 'body["s"]', "[body.s, body.t][1]")
     yield from ("body.yes ? body.s : body.w", "body.gone || body.yes", "body.gone && false", "null", "1.5", '"text"')
     yield from ("[body.s, body.w, body.l]", '{"a": body.s, "b": [body.l]}', "{body.s: 1}", '{"a": {"b": {}}}', "[[[]]]")
-    for kind in get_args(nodes.Comprehend):
+    for kind in get_args(nodes.ComprehensionKind):
         for over in ("body.l", "body.o", "body.m", "body.texts"):
             yield f"{over}.{kind}(z, {'[z, z]' if kind == 'map' else 'z == z'})"
     yield from ("body.o.map(z, z == {}, z)", "body.texts.map(z, z + z)", "body.wide.map(z, z.split(''))")
@@ -123,7 +123,7 @@ def all_texts() -> dict[str, None]:
     """Return each expression in a loop, and those that may grow also as often as fits into a list."""
     texts: dict[str, None] = {}
     for number, one in enumerate(expressions()):
-        is_loop = any(f".{kind}(" in one for kind in get_args(nodes.Comprehend))
+        is_loop = any(f".{kind}(" in one for kind in get_args(nodes.ComprehensionKind))
         texts[LOOPS[number % (len(LOOPS) - is_loop)].replace("{}", one)] = None
         if _may_grow(one):
             texts[f"[{', '.join([one] * min(40, 1_900 // (len(one) + 2)))}]"] = None

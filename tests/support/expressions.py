@@ -1,7 +1,7 @@
 """Random pairs of an expression and an event, from a seed: mostly of matching kinds, often not, so errors too.
 
 Cases in which the other implementation violates CEL's specification are left out and tested by hand; see
-tests/unit/expr/test_other_implementation.py.
+tests/unit/expr/test_cel_conformance.py.
 """
 
 # ruff: noqa: ARG005 (a maker may use neither depth nor maker)

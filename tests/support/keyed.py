@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
 
-from tests.support.receiver import Received
+from loadgen.scripted import Received
 
 KEYS: Final = 12
 EACH_PER_S: Final = 10

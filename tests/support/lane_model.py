@@ -16,7 +16,7 @@ from controlplane.autoscaler.figures import GroupRates, GroupSample, LaneClock, 
 
 TICK_S: Final = 5
 START_S: Final = 8  # a new lane: its process and clients start, and it joins the group
-SHARING_S: Final = 3  # rebalance: partitions change lanes, and half of them are paused meanwhile
+REBALANCE_S: Final = 3  # rebalance: partitions change lanes, and half of them are paused meanwhile
 IDLE_CPU: Final = 0.03
 MINUTE_S: Final = 60
 MOST_LANES: Final = 64
@@ -75,14 +75,14 @@ class Lanes:
         self._limits = limits
         self._ready = [0] * count  # the second from which each lane is ready
         self._cpu = [0.0] * count
-        self._sharing_until = 0
+        self._rebalance_until = 0
         self._queue: deque[list[float]] = deque()  # waiting (second, messages)
         self._pids = list(range(count))
         self.came = self.settled = 0.0
 
     def resize(self, count: int, now: int) -> None:
         """Resize the group: new lanes need time to start, the highest stop at once."""
-        self._sharing_until = now + (START_S if count > len(self._ready) else 0) + SHARING_S
+        self._rebalance_until = now + (START_S if count > len(self._ready) else 0) + REBALANCE_S
         while len(self._ready) < count:
             self._ready.append(now + START_S)
             self._cpu.append(0.0)
@@ -94,7 +94,7 @@ class Lanes:
         self.came += messages
         self._queue.append([now, messages])
         working = [index for index, ready in enumerate(self._ready) if now >= ready]
-        share = 0.5 if now < self._sharing_until and now >= self._sharing_until - SHARING_S else 1.0
+        share = 0.5 if now < self._rebalance_until and now >= self._rebalance_until - REBALANCE_S else 1.0
         most = share * min(len(working) * self._limits.lane_cpu / self._limits.cost_s, self._limits.outside(now))
         left = self._leave(now, most)
         done = sum(count for _, count in left)

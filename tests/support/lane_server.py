@@ -20,13 +20,13 @@ import msgspec
 
 from dataplane.jobs.lanes import run_until_exit
 from dataplane.names import LaneKind
-from dataplane.runtime.lanes.lane import LaneIdentity
+from dataplane.runtime.lanes.context import LaneIdentity
 from dataplane.runtime.settings import settings_from
 from localbox.settings import ROOT
 from tests.support.failures import FAILURES
 
 ROOM = f"{ROOT / 'dataplane'}{os.sep}"
-BEGINS = "Lane._assigned"  # messages may arrive from here on
+BEGINS = "Rebalance.assigned"  # messages may arrive from here on
 LOOPS = "Lane._pass"  # only lines of the loop are listed
 BACKGROUND = "retrier/"  # redrives and early releases start earlier: they belong to no partition
 

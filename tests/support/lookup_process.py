@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from dataplane.runtime.lookup_keeper import LookupReplicator
+from dataplane.runtime.lookup_replicator import LookupReplicator
 from dataplane.tables.lookup_store import LookupStore
 
 

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from typing import Any, Protocol
 from zlib import crc32
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from dataplane.ledger.audit import AuditRecord, decode_audit
 from dataplane.ledger.meta import Headers
 from dataplane.names import AUDIT_TOPIC
+from dataplane.record_limits import CLIENT_MAX_BYTES, wire_bytes
 from tests.support.memory_lane import MemoryMessage
 from tests.support.memory_topics import End
 from tests.support.reports import Report
@@ -180,6 +181,8 @@ class MemoryKafkaProducer:
         headers: Headers | None = None,
     ) -> None:
         key = key.encode() if isinstance(key, str) else key
+        if wire_bytes(value, key, headers or []) > CLIENT_MAX_BYTES:
+            raise KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
         self._queue.append((topic, value or b"", list(headers or []), key, partition, on_delivery))
 
     def poll(self, _timeout: float) -> int:

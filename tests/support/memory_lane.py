@@ -11,7 +11,8 @@ from dataplane.ledger.facts import FactBook
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
 from dataplane.names import INPUTS_OF, PURPOSES, WIRE_VERSION, LaneKind, cell_topic
 from dataplane.record_limits import CLIENT_MAX_BYTES, wire_bytes
-from dataplane.runtime.lanes.lane import Lane, LaneIdentity
+from dataplane.runtime.lanes.context import LaneIdentity
+from dataplane.runtime.lanes.envelopes import EnvelopeReader, UnreadableEnvelope
 from dataplane.runtime.lanes.slots import PartitionSlots
 from dataplane.runtime.lanes.window import AckWindow
 from dataplane.runtime.producers.tracked_producer import RecordTooLargeError
@@ -66,7 +67,7 @@ class MemoryMessage:
         return None
 
 
-def _check_size(value: bytes, key: bytes | None, headers: Headers) -> None:
+def _check_size(value: bytes | None, key: bytes | None, headers: Headers) -> None:
     """Check the size that the client counts: key, headers and framing included."""
     if (size := wire_bytes(value, key, headers)) > CLIENT_MAX_BYTES:
         raise RecordTooLargeError(f"{size} bytes")
@@ -104,7 +105,7 @@ class MemoryProduceGroup:
     def __init__(self, outbox: MemoryOutbox, topic: str, token: Any) -> None:
         self._outbox, self._topic, self._token = outbox, topic, token
 
-    def send(self, value: bytes, key: bytes | None, partition: int, headers: Headers) -> None:
+    def send(self, value: bytes | None, key: bytes | None, partition: int, headers: Headers) -> None:
         _check_size(value, key, headers)
         record = {"value": value, "key": key, "partition": partition, "headers": list(headers)}
         self._outbox.sent.append((self._topic, self._token, record))
@@ -133,6 +134,8 @@ class MemoryLane:
         self.cell = CellRecord("c1", 1, 1, {}, topics)
         self.slots = PartitionSlots([topics[purpose].name for purpose in INPUTS_OF[kind]])
         self.producer = MemoryOutbox()
+        self._envelopes = EnvelopeReader(self.slots, self.producer, topics["dead"].name)
+        self.held_pipes = 0
         self.facts, self.lags, self.tally, self.usage = FactBook(), LagBook(), MessageTally(), UsageBook()
         self.fields = FieldBook(self.settings.fields)
         self.windows: dict[int, AckWindow] = {}
@@ -171,10 +174,7 @@ class MemoryLane:
         return partition in self.ours and not self.asleep
 
     def read_all(self, messages: Iterable[Any]) -> list[tuple[Any, MessageMeta, Headers]]:
-        return Lane.read_all(self, messages)  # type: ignore[arg-type]
-
-    def _dead_letter_unreadable(self, message: Any, headers: Headers, why: Exception) -> None:
-        Lane._dead_letter_unreadable(self, message, headers, why)  # type: ignore[arg-type]
+        return self._envelopes.read_all(messages)
 
     # -- what the loop does ----------------------------------------------------------------------------------------
 
@@ -202,7 +202,10 @@ class MemoryLane:
         """Store everything produced so far."""
         waiting, self.producer.waiting = self.producer.waiting, []
         for token in waiting:
-            self.work.on_delivery(token)
+            if isinstance(token, UnreadableEnvelope):
+                self.settle(token.slot, token.offset)
+            else:
+                self.work.on_delivery(token)
 
     def checkpoint(self) -> None:
         """Run a checkpoint whose audit record is stored at once."""

@@ -19,7 +19,8 @@ from dataplane.ledger.units import format_position
 from dataplane.names import PartitionKey, Purpose
 from dataplane.tables.records import RedriveRecord
 from dataplane.tables.redrives import encode_offsets
-from tests.support.behaviours import once, status, throttled
+from loadgen.scripted import status
+from tests.support.behaviours import once, throttled
 from tests.support.plane import Plane, until
 
 AT_ONCE: Final = 500  # events in one request

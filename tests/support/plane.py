@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import pytest
 
+from loadgen.scripted import Receiver
 from localbox.ports import free_ports
 from localbox.settings import ROOT
 from tests.support.broker import Broker
 from tests.support.cluster import Cluster, key_of
 from tests.support.ledger_checks import AuditReader, Whole
 from tests.support.patience import Patience
-from tests.support.receiver import Receiver
 from tests.support.sender import Sender
 
 PLANTED: Final = Path(__file__).parent / "planted"

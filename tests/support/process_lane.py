@@ -36,7 +36,7 @@ def opened(
     lane.table.apply(PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)], dict(run_as or {}), salt))
     for record in plans:
         lane.table.apply(record)
-    lane.work = ProcessWork(lane, Lookups(Path(mkdtemp(dir=var))))  # type: ignore[arg-type]
+    lane.work = ProcessWork(lane, Lookups(Path(mkdtemp(dir=var))))
     lane.work._costs["p"].at_once = MOST_AT_ONCE  # as for a pipe that is known to be cheap
     return lane
 

@@ -1,12 +1,12 @@
-"""A customer: sends events at a steady rate, records all responses, and resends events without a clear one."""
+"""A customer: sends events at a steady rate, records all outcomes, and resends events without an ACK."""
 
-import hashlib
-import http.client
-import itertools
 import json
 import threading
-import time
 from typing import NamedTuple
+
+from loadgen.events import ACCEPTED, UNKNOWN, EventSender, Payload, SendOutcome
+from loadgen.plan import SendPlan
+from loadgen.wire import IngestTarget
 
 CONNECTIONS = 8
 
@@ -24,59 +24,41 @@ class Sender:
     """`with Sender(port, key, rate): ...` sends until the block ends and every event has been ACKed."""
 
     def __init__(self, port: int, key: str, rate: float, *, field: str = "n") -> None:
-        self._port, self._key, self._rate, self._field = port, key, rate, field
         self.acked: list[Acked] = []
         self.unknown: list[str] = []  # digests of bodies whose attempt had no response, or a refusal
         self.refusals: list[tuple[int, str | None]] = []  # status and Retry-After of every response but a 202
-        self._numbers = itertools.count()
-        self._stopping = threading.Event()
-        self._began = 0.0
-        self._threads = [threading.Thread(target=self._run, name=f"sender-{n}") for n in range(CONNECTIONS)]
+        self._field, self._plan = field, SendPlan(rate)
+        sender = EventSender(
+            IngestTarget("127.0.0.1", port, key),
+            self._plan,
+            event_of=self._event,
+            on_outcome=self._note,
+            connections=CONNECTIONS,
+            refused_retry_s=0.2,
+        )
+        self._thread = threading.Thread(target=sender.run, name="sender")
 
     def __enter__(self) -> "Sender":
-        self._began = time.monotonic()
-        for thread in self._threads:
-            thread.start()
+        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stopping.set()
-        for thread in self._threads:
-            thread.join(90)
-            assert not thread.is_alive(), "a sender does not end"
+        self._plan.end()
+        self._thread.join(90)
+        assert not self._thread.is_alive(), "a sender does not end"
 
     @property
     def positions(self) -> set[str]:
         """Return the positions of the ACKed events."""
         return {acked.position for acked in self.acked}
 
-    def _run(self) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=15)
-        while not self._stopping.is_set():
-            number = next(self._numbers)
-            pause_s = self._began + number / self._rate - time.monotonic()
-            if pause_s > 0 and self._stopping.wait(pause_s):
-                break
-            body = json.dumps({self._field: number, "note": "x" * 200}).encode()
-            while not self._try(connection, body):
-                time.sleep(0.2)
-        connection.close()
+    def _event(self, number: int) -> Payload:
+        return Payload.of(json.dumps({self._field: number, "note": "x" * 200}).encode())
 
-    def _try(self, connection: http.client.HTTPConnection, body: bytes) -> bool:
-        digest = hashlib.sha256(body).hexdigest()
-        headers = {"authorization": f"Bearer {self._key}", "content-type": "application/json"}
-        try:
-            connection.request("POST", "/v1/events", body, headers)
-            with connection.getresponse() as answer:  # it owns the socket if ingest closes the connection
-                text = answer.read()
-        except (OSError, http.client.HTTPException):
-            connection.close()
-            self.unknown.append(digest)
-            return False
-        if answer.status == 202:
-            known = json.loads(text)
-            self.acked.append(Acked(known["id"], known["position"], known["bucket"], digest))
-            return True
-        self.refusals.append((answer.status, answer.getheader("retry-after")))
-        self.unknown.append(digest)
-        return False
+    def _note(self, outcome: SendOutcome) -> None:
+        if outcome.status == ACCEPTED:
+            self.acked.append(Acked(outcome.message_id, outcome.position, outcome.bucket, outcome.sha256))
+            return
+        self.unknown.append(outcome.sha256)
+        if outcome.status != UNKNOWN:
+            self.refusals.append((outcome.status, outcome.retry_after or None))

@@ -31,7 +31,6 @@ class Half:
         self._var, self._log, self._stored = var, log, stored
         self.committed: defaultdict[int, int] = defaultdict(int)
         self.notes: dict[int, str] = {}
-        self.costs_ms: dict[str, float] = {}
         self.ran: list[str] = []
         self.open()
 
@@ -44,7 +43,7 @@ class Half:
             lane.table.apply(PipeRecord(pipe, 1, tenant, pipe, "c1", "active", [(1, 100)]))
             record = plan()
             lane.table.apply(type(record)(pipe, 1, record.spec))
-        lane.work = ProcessWork(lane, Lookups(Path(mkdtemp(dir=self._var))))  # type: ignore[arg-type]
+        lane.work = ProcessWork(lane, Lookups(Path(mkdtemp(dir=self._var))))
         self._sent = 0
         self._due: list[tuple[str, Any, dict[str, Any]]] = []  # produced and not stored yet
         self._read = dict(self.committed)

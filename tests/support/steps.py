@@ -14,6 +14,9 @@ from localbox.settings import ROOT
 
 _SHARED: Final = (
     "runtime/lanes/lane.py",
+    "runtime/lanes/partitions.py",
+    "runtime/lanes/rebalance.py",
+    "runtime/lanes/envelopes.py",
     "runtime/lanes/checkpoint.py",
     "runtime/producers/tracked_producer.py",
     "runtime/lanes/deadletters.py",

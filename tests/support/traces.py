@@ -36,7 +36,7 @@ class Traced:
         return span
 
 
-def said(span: ReadableSpan) -> dict[str, Any]:
+def attributes_of(span: ReadableSpan) -> dict[str, Any]:
     """Return a span's attributes."""
     return dict(span.attributes or {})
 

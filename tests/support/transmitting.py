@@ -189,7 +189,7 @@ def opened(
     lane = MemoryLane(kind, var, KEY, tracing)
     for record in records:
         lane.table.apply(record)
-    lane.work = TransmitWork(lane)  # type: ignore[arg-type]
+    lane.work = TransmitWork(lane)
     return lane, lane.work, lane.work._sender
 
 

@@ -14,11 +14,15 @@ from mgmt.services import make_sign_in_link
 class Command(BaseCommand):
     """Print one JSON line, with sign-in links only if there is a demo tenant."""
 
-    help = "Create the first cell, roll out the installed release, in development create the demo tenant; print JSON."
+    help = (
+        "Create the first cell and roll out the installed release; in development, create the demo tenant. Prints JSON."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Add `--demo`: create the demo users in production too."""
-        parser.add_argument("--demo", action="store_true", help="make the demo tenant and its links in production too")
+        parser.add_argument(
+            "--demo", action="store_true", help="create the demo tenant and its links in production, too"
+        )
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Create the missing rows."""

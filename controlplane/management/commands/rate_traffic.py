@@ -51,7 +51,7 @@ class Command(BaseCommand):
             hold_s=options["hold"],
             limit_s=options["limit"],
             batch=options["batch"],
-            beside=options["beside"],
+            allow_traffic=options["beside"],
             bounds=bounds,
         )
         signal.signal(signal.SIGTERM, signal.default_int_handler)

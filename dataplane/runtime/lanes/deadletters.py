@@ -9,7 +9,7 @@ from typing import Any
 from dataplane.ledger.deadletter import DeadLetterReason, dead_headers, reference_headers
 from dataplane.ledger.meta import Headers, MessageMeta
 from dataplane.record_limits import CLIENT_MAX_BYTES, wire_bytes
-from dataplane.runtime.producers.tracked_producer import TrackedProducer
+from dataplane.runtime.lanes.context import RecordProducer
 
 
 def fits(value: bytes | None, key: bytes | None, headers: Headers) -> bool:
@@ -20,7 +20,7 @@ def fits(value: bytes | None, key: bytes | None, headers: Headers) -> bool:
 class DeadLetterWriter:
     """Writer of dead letters; the producer returns a dead letter's token when it is stored."""
 
-    def __init__(self, outbox: TrackedProducer, topic: str) -> None:
+    def __init__(self, outbox: RecordProducer, topic: str) -> None:
         self._outbox = outbox
         self._topic = topic
 

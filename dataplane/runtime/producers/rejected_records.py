@@ -14,7 +14,7 @@ from dataplane.ledger.meta import Headers
 
 log = logging.getLogger(__name__)
 
-AGAIN_S: Final = 1.0
+PROBE_INTERVAL_S: Final = 1.0
 MANY: Final = 1_000
 
 
@@ -30,12 +30,12 @@ class PendingRecord(Struct, eq=False):
 
 
 class _RejectingTopic(Struct):
-    """Topic that rejects records. `asking` is the record in flight that probes it."""
+    """Topic that rejects records. `probe` is the record in flight that probes it."""
 
     why: str
     due_s: float
     records: deque[PendingRecord]
-    asking: PendingRecord | None = None
+    probe: PendingRecord | None = None
 
 
 class RejectedRecords:
@@ -43,7 +43,7 @@ class RejectedRecords:
 
     def __init__(self) -> None:
         self._refusals: dict[str, _RejectingTopic] = {}
-        self._free: list[PendingRecord] = []  # their topic accepts records again
+        self._released: list[PendingRecord] = []  # their topic accepts records again
 
     def takes(self, record: PendingRecord) -> bool:
         """Queue a record behind others of its topic and return True; return False if it may be produced now."""
@@ -52,14 +52,14 @@ class RejectedRecords:
             refusal.records.append(record)
         return refusal is not None
 
-    def put_off(self, record: PendingRecord, why: str, now_s: float) -> None:
+    def requeue(self, record: PendingRecord, why: str, now_s: float) -> None:
         """Queue a record that its topic has rejected."""
         refusal = self._refusals.get(record.topic)
         if refusal is None:
             log.error("topic %s refuses records: %s", record.topic, why)
-            refusal = self._refusals[record.topic] = _RejectingTopic(why, now_s + AGAIN_S, deque())
-        if refusal.asking is record:
-            refusal.why, refusal.due_s, refusal.asking = why, now_s + AGAIN_S, None
+            refusal = self._refusals[record.topic] = _RejectingTopic(why, now_s + PROBE_INTERVAL_S, deque())
+        if refusal.probe is record:
+            refusal.why, refusal.due_s, refusal.probe = why, now_s + PROBE_INTERVAL_S, None
             refusal.records.appendleft(record)
         else:
             refusal.records.append(record)
@@ -67,17 +67,17 @@ class RejectedRecords:
     def stored(self, record: PendingRecord) -> None:
         """Note that a record is stored; if it was the probe, release the records behind it."""
         refusal = self._refusals.get(record.topic)
-        if refusal is not None and refusal.asking is record:
+        if refusal is not None and refusal.probe is record:
             log.info("topic %s accepts records again", record.topic)
-            self._free += self._refusals.pop(record.topic).records
+            self._released += self._refusals.pop(record.topic).records
 
     def due(self, now_s: float) -> list[PendingRecord]:
         """Return the records to produce now: released ones, and the next probe of each rejecting topic."""
-        due, self._free = self._free, []
+        due, self._released = self._released, []
         for refusal in self._refusals.values():
-            if refusal.asking is None and now_s >= refusal.due_s:
-                refusal.asking = refusal.records.popleft()
-                due.append(refusal.asking)
+            if refusal.probe is None and now_s >= refusal.due_s:
+                refusal.probe = refusal.records.popleft()
+                due.append(refusal.probe)
         return due
 
     @property
@@ -89,6 +89,6 @@ class RejectedRecords:
     def words(self) -> str:
         """Text with the topics that reject records, the reason, and the number of waiting records."""
         return "; ".join(
-            f"{topic} refuses records: {refusal.why} ({len(refusal.records) + bool(refusal.asking)} wait)"
+            f"{topic} refuses records: {refusal.why} ({len(refusal.records) + bool(refusal.probe)} wait)"
             for topic, refusal in self._refusals.items()
         )

@@ -168,7 +168,7 @@ class TrackedProducer:
         """Handle a report with an error: retry a single record later, otherwise keep the first error for `collect`."""
         if isinstance(token, PendingRecord) and not error.fatal():
             self.in_flight -= 1
-            self._refusals.put_off(token, error.str(), time.monotonic())
+            self._refusals.requeue(token, error.str(), time.monotonic())
         else:
             self._dead = self._dead or f"{topic}: {error.str()}"
 

@@ -14,13 +14,13 @@ from dataplane.ledger.meta import MessageMeta
 from dataplane.plan.stage import StageError
 from dataplane.spec.windows import WINDOW_SOURCE
 
-TELL_MINUTES: Final = 5
+REPORT_MINUTES: Final = 5
 SHARE: Final = 200  # sampling may take 1/200 of the time
 SAVED_NS: Final = 1_000_000_000  # unused time counts for the budget up to this
 EVERY_NS: Final = 200_000_000  # between two samples of one pipe
 LARGEST_BYTES: Final = 32 * 1024  # larger bodies are not sampled: one sample must not delay the lane
 MOST_SOURCES: Final = 500  # per interval; further sources wait for the next one
-MOST_TOLD: Final = 16  # observations in one audit record, ...
+MOST_REPORTED: Final = 16  # observations in one audit record, ...
 MOST_BYTES: Final = 128 * 1024  # ... whose size is bounded: the observation that passes this is the last
 NEVER: Final = 1 << 63
 _MINUTE_NS: Final = 60_000_000_000
@@ -91,11 +91,11 @@ class FieldBook:
         """Return observations whose interval is over, a few at a time: an audit record and a pass have limits."""
         span = self._span_now()
         if span != self._span or self._hastened:
-            self._ended += [(*key, self._span * TELL_MINUTES, counter) for key, counter in self._counters.items()]
+            self._ended += [(*key, self._span * REPORT_MINUTES, counter) for key, counter in self._counters.items()]
             self._counters, self._next_ns, self._span = {}, {}, span
         observations: list[FieldObservation] = []
         size_bytes = 0
-        while self._ended and len(observations) < MOST_TOLD and size_bytes < MOST_BYTES:
+        while self._ended and len(observations) < MOST_REPORTED and size_bytes < MOST_BYTES:
             pipe, source, bucket, counter = self._ended.pop()
             observations.append(counter.observation(pipe, source, bucket))
             size_bytes += len(_encode(observations[-1]))
@@ -116,4 +116,4 @@ class FieldBook:
         return counter
 
     def _span_now(self) -> int:
-        return self._time_ns() // (TELL_MINUTES * _MINUTE_NS)
+        return self._time_ns() // (REPORT_MINUTES * _MINUTE_NS)

@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 log = logging.getLogger(__name__)
 
-A_REQUEST: Final = 512
+MAX_EXPORT_BATCH: Final = 512
 CLOSE_S: Final = 2.0  # other lanes wait for a lane's end
 
 
@@ -22,7 +22,7 @@ class BoundedSpanProcessor(SpanProcessor):
     """Queue ended spans without blocking; drop them if the queue is full or the collector refuses them."""
 
     def __init__(self, exporter: SpanExporter, *, most: int, every_s: float) -> None:
-        """Queue up to `most` spans; export them every `every_s` seconds, or as soon as A_REQUEST are queued."""
+        """Queue up to `most` spans; export them every `every_s` seconds, or as soon as MAX_EXPORT_BATCH are queued."""
         self._dropped, self._counting = 0, threading.Lock()
         self._exporter = exporter
         self._queue: deque[ReadableSpan] = deque()  # append and popleft are thread-safe
@@ -45,7 +45,7 @@ class BoundedSpanProcessor(SpanProcessor):
             self._drop(1)
             return
         self._queue.append(span)
-        if len(self._queue) >= A_REQUEST:
+        if len(self._queue) >= MAX_EXPORT_BATCH:
             self._due.set()
 
     def shutdown(self) -> None:
@@ -64,7 +64,7 @@ class BoundedSpanProcessor(SpanProcessor):
             self._due.wait(self._every_s)
             self._due.clear()
             while self._queue:
-                self._export([self._queue.popleft() for _ in range(min(A_REQUEST, len(self._queue)))])
+                self._export([self._queue.popleft() for _ in range(min(MAX_EXPORT_BATCH, len(self._queue)))])
 
     def _export(self, spans: Sequence[ReadableSpan]) -> None:
         """Export spans. The exporter retries automatically and logs why it gave up."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from dataplane.ledger.usage import PipeUsage, UsageReport
 
-TELL_S: Final = 60.0  # at most this much is lost if the process is killed; also the interval of active pipes' rows
+REPORT_S: Final = 60.0  # at most this much is lost if the process is killed; also the interval of active pipes' rows
 _NS: Final = 1_000
 
 
@@ -24,7 +24,7 @@ class UsageBook:
         self._idle = False
         self._spent_ns = {False: 0, True: 0}  # by idle
         self._pipes: dict[str, list[int]] = {}
-        self._due_s = now_s() + TELL_S
+        self._due_s = now_s() + REPORT_S
 
     def add(self, pipe: str, units: int, size_bytes: int, effort: int) -> None:
         """Count work for a pipe: units, their bytes, and the effort spent on them."""
@@ -61,7 +61,7 @@ class UsageBook:
         if not self.is_due:
             return None
         self._charge()
-        self._due_s = self._now_s() + TELL_S
+        self._due_s = self._now_s() + REPORT_S
         pipes, self._pipes = self._pipes, {}
         usages = [PipeUsage(pipe, *figures) for pipe, figures in pipes.items()]
         return UsageReport(self._take_us(idle=False), self._take_us(idle=True), usages)

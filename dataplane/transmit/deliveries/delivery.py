@@ -107,7 +107,7 @@ def members_of(token: Any) -> list[Delivery]:
     return token.members if isinstance(token, DeliveryBatch) else []
 
 
-def sends_of(tokens: Iterable[Any]) -> list[Delivery]:
+def cancelled_deliveries(tokens: Iterable[Any]) -> list[Delivery]:
     """Return the deliveries of cancelled transfers, and count each transfer as ended at its target."""
     sends = []
     for token in tokens:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-from dataplane.runtime.lanes.lane import Lane
+from dataplane.runtime.lanes.context import LaneContext
 from dataplane.tables.signals import SIGNAL_VERSION, DestinationSignal, decode_signal, encode_signal, signal_key
 from dataplane.transmit.destinations.registry import TargetRegistry
 from dataplane.transmit.destinations.targets import DestinationTarget
@@ -25,7 +25,7 @@ SignalFields = tuple[Any, ...]
 class BreakerGossip:
     """Publisher and reader of signals. `poll` is called on every pass of the loop, from the lane's thread."""
 
-    def __init__(self, lane: Lane, targets: TargetRegistry) -> None:
+    def __init__(self, lane: LaneContext, targets: TargetRegistry) -> None:
         self._lane = lane
         self._targets = targets
         self._topic = lane.cell.topics["signals"].name
@@ -64,7 +64,7 @@ class BreakerGossip:
                 self._take(message.key(), message.value())
 
     def _take(self, key: bytes | None, value: bytes) -> None:
-        """Apply a record of the topic. Records that are no lane's signal are skipped: the topic has others, too."""
+        """Apply a record of the topic. Records other than signals of lanes are skipped: the topic has more kinds."""
         if key is None or not key.decode("utf-8", "replace").rpartition("/")[2].startswith(_KINDS):
             return
         try:

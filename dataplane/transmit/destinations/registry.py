@@ -8,7 +8,7 @@ import msgspec
 
 from dataplane.causes import Cause
 from dataplane.names import LaneKind
-from dataplane.runtime.lanes.lane import Lane
+from dataplane.runtime.lanes.context import LaneContext
 from dataplane.spec import HttpDestination
 from dataplane.tables.records import CellRecord, DestinationRecord, PipeRecord, Record
 from dataplane.tables.signals import DestinationSignal
@@ -23,7 +23,7 @@ SHUT_S: Final = 120.0  # a breaker opens for at most a minute: a longer time com
 class TargetRegistry:
     """Targets by pipe and name. `find` creates a target on first use; later records and signals change it in place."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: LaneContext) -> None:
         self._table = lane.table
         self._kind: LaneKind = lane.identity.kind
         self._cell = lane.identity.cell
@@ -31,7 +31,7 @@ class TargetRegistry:
         self._open = opener(lane.settings.fernet_keys)
         self._known: dict[tuple[str, str], DestinationTarget] = {}
         self._signals: dict[tuple[str, str], dict[str, DestinationSignal]] = {}  # the latest signal of each writer
-        self._seat = self._take_seat(lane.cell)
+        self._lane_share = self._cell_share(lane.cell)
         lane.table.on_change(self._changed)
 
     def __iter__(self) -> Iterator[DestinationTarget]:
@@ -58,7 +58,7 @@ class TargetRegistry:
         record = self._table.destination(pipe, name)
         known = record or DestinationRecord(pipe, name, 0, "active", _NOWHERE, [])
         secrets = open_secrets(known, self._open) if record else OpenedSecrets(Cause.UNKNOWN_DESTINATION)
-        target = self._known[pipe, name] = DestinationTarget(known, secrets, self._seat_of(pipe), time.monotonic())
+        target = self._known[pipe, name] = DestinationTarget(known, secrets, self._share_of(pipe), time.monotonic())
         pipe_record = self._table.pipe(pipe)
         target.pipe_paused = pipe_record is not None and pipe_record.state == "paused"
         for signal in sorted(self._signals.get((pipe, name), {}).values(), key=lambda signal: signal.at_us):
@@ -70,27 +70,28 @@ class TargetRegistry:
             case DestinationRecord():
                 target = self._known.get((record.pipe, record.name))
                 if target is not None:
-                    seat = self._seat_of(record.pipe)
-                    target.adopt(record, open_secrets(record, self._open), seat, time.monotonic())
+                    new_share = self._share_of(record.pipe)
+                    target.adopt(record, open_secrets(record, self._open), new_share, time.monotonic())
             case PipeRecord():
-                seat = self._seat_of(record.pipe)
+                new_share = self._share_of(record.pipe)
                 for (pipe, _), target in self._known.items():
                     if pipe == record.pipe:
                         target.pipe_paused = record.state == "paused"
-                        if target.seat != seat:
-                            target.sit(seat, time.monotonic())
+                        if target.lane_share != new_share:
+                            target.set_share(new_share, time.monotonic())
             case CellRecord() if record.cell == self._cell:
-                self._seat = self._take_seat(record)
+                self._lane_share = self._cell_share(record)
                 for (pipe, _), target in self._known.items():
-                    target.sit(self._seat_of(pipe), time.monotonic())
+                    target.set_share(self._share_of(pipe), time.monotonic())
 
-    def _seat_of(self, pipe: str) -> LaneShare:
+    def _share_of(self, pipe: str) -> LaneShare:
         """Return the lane's share for a pipe. While a pipe migrates, both cells send, each with half of the limits."""
         record = self._table.pipe(pipe)
         shared = record is not None and record.leaving
-        return msgspec.structs.replace(self._seat, share=self._seat.share / 2) if shared else self._seat
+        own = self._lane_share
+        return msgspec.structs.replace(own, share=own.share / 2) if shared else own
 
-    def _take_seat(self, cell: CellRecord) -> LaneShare:
+    def _cell_share(self, cell: CellRecord) -> LaneShare:
         return LaneShare(
             prober=self._kind == "transmit-retry",
             share=lane_share(1.0, self._kind, cell.lanes),
@@ -110,11 +111,11 @@ def _apply_signal(target: DestinationTarget, signal: DestinationSignal) -> None:
         from_prober = signal.writer.startswith("transmit-retry-")
         if from_prober and target.breaker.state != "closed" and signal.at_us > target.opened_us:
             target.breaker.close(now_s)
-    elif target.breaker.state == "closed" and (signal.until_us > now_us or target.seat.prober):
+    elif target.breaker.state == "closed" and (signal.until_us > now_us or target.lane_share.prober):
         # A prober also adopts an opening whose time is over: one lane has to probe, and to publish the recovery.
         target.breaker.adopt_open(now_s, now_s + min((signal.until_us - now_us) / 1_000_000, SHUT_S))
         target.opened_us = signal.at_us
-        target.is_close_unpublished = target.seat.prober
+        target.is_close_unpublished = target.lane_share.prober
 
 
 def _apply_slowness(target: DestinationTarget, signal: DestinationSignal) -> None:

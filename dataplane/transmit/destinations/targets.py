@@ -19,7 +19,7 @@ from dataplane.transmit.policy.breaker import Breaker
 from dataplane.transmit.policy.destination_latency import DestinationLatency
 from dataplane.transmit.policy.key_turns import KeyTurns
 from dataplane.transmit.policy.limits import ConcurrencyLimit, RateLimit, RetryBudget
-from dataplane.transmit.policy.rules import ask_body, compile_rules
+from dataplane.transmit.policy.rules import compile_rules, needs_body
 from dataplane.transmit.policy.tokens import OAuthTokens
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class DestinationTarget:
     `locked` names the cause for which nothing is sent, "" if there is none: no message is sent unsigned.
     """
 
-    def __init__(self, record: DestinationRecord, secrets: OpenedSecrets, seat: LaneShare, now_s: float) -> None:
+    def __init__(self, record: DestinationRecord, secrets: OpenedSecrets, lane_share: LaneShare, now_s: float) -> None:
         self.active = 0
         self.queue: deque[Any] = deque()
         self.keys: KeyTurns[Any] = KeyTurns()  # of deliveries, which know their target
@@ -73,7 +73,7 @@ class DestinationTarget:
         self.opened_us = 0  # Unix time at which its breaker opened in this lane
         # other lanes believe its breaker open and wait for this lane's signal that it is closed
         self.is_close_unpublished = False
-        self.throttle = ConcurrencyLimit(record.to.concurrency * seat.share, now_s)
+        self.throttle = ConcurrencyLimit(record.to.concurrency * lane_share.share, now_s)
         self.shut_until_s = 0.0  # no sends before this (Retry-After)
         self.suspended = ""
         self.pipe_paused = False
@@ -82,12 +82,12 @@ class DestinationTarget:
         self.last_reason = ""
         self.taken_s = now_s  # when a message for it was last read
         self.expected, self.expected_until_s = 0, 0.0  # record version of a released message; maybe not read yet here
-        self.adopt(record, secrets, seat, now_s)
+        self.adopt(record, secrets, lane_share, now_s)
 
-    def adopt(self, record: DestinationRecord, secrets: OpenedSecrets, seat: LaneShare, now_s: float) -> None:
+    def adopt(self, record: DestinationRecord, secrets: OpenedSecrets, lane_share: LaneShare, now_s: float) -> None:
         """Apply a newer record: queued messages are sent to its address, and the old address's health is forgotten."""
         to = record.to
-        self.record, self.seat = record, seat
+        self.record, self.lane_share = record, lane_share
         self.posts = isinstance(to, HttpDestination)
         self.is_lake = isinstance(to, LakeDestination)
         self.ordered = to.ordered
@@ -99,11 +99,11 @@ class DestinationTarget:
         self.tokens = OAuthTokens(to.auth, secrets.client_secret) if isinstance(to.auth, OAuth2) else None
         self.timeout_ms = int(to.timeout_s * 1_000)
         self.rules = compile_rules(to.rules)
-        self.keep_bytes = MAX_ANSWER_BYTES if ask_body(self.rules) else KEPT_BYTES
+        self.keep_bytes = MAX_ANSWER_BYTES if needs_body(self.rules) else KEPT_BYTES
         self.fixed_headers = [*fixed_headers(to), *secrets.headers]
         self.template = CompiledTemplate(to.url, to.template) if to.template is not None else None
-        self.rate = RateLimit(max(to.rate_per_s * seat.share, 0.001), now_s) if to.rate_per_s else None
-        self.throttle.limit(to.concurrency * seat.share)
+        self.rate = RateLimit(max(to.rate_per_s * lane_share.share, 0.001), now_s) if to.rate_per_s else None
+        self.throttle.limit(to.concurrency * lane_share.share)
         self.shut_until_s = 0.0
         self.suspended = ""
         self.in_a_row = 0
@@ -111,19 +111,19 @@ class DestinationTarget:
         if self.breaker.state != "closed":
             self.breaker.close(now_s)
 
-    def sit(self, seat: LaneShare, now_s: float) -> None:
+    def set_share(self, lane_share: LaneShare, now_s: float) -> None:
         """Apply a new share, after the number of lanes changed."""
         to = self.record.to
-        self.seat = seat
-        self.rate = RateLimit(max(to.rate_per_s * seat.share, 0.001), now_s) if to.rate_per_s else None
-        self.throttle.limit(to.concurrency * seat.share)
+        self.lane_share = lane_share
+        self.rate = RateLimit(max(to.rate_per_s * lane_share.share, 0.001), now_s) if to.rate_per_s else None
+        self.throttle.limit(to.concurrency * lane_share.share)
 
     @property
     def holds(self) -> bool:
         """True if its messages are to be held."""
         return bool(self.suspended) or self.pipe_paused or self.record.state in ("paused", "suspended")
 
-    def took(self, meta: MessageMeta, now_s: float) -> None:
+    def note_read(self, meta: MessageMeta, now_s: float) -> None:
         """Note that a message for it was read.
 
         A message that was released or redriven under a newer record than this lane has read waits for that record:
@@ -133,7 +133,7 @@ class DestinationTarget:
         if meta.as_of > max(self.expected, self.record.version):
             self.expected, self.expected_until_s = meta.as_of, now_s + LOCKED_WAIT_S
 
-    def course(self, now_s: float) -> QueueAction:
+    def queue_action(self, now_s: float) -> QueueAction:
         """Return the action for the queue now. While a breaker is half-open, messages beyond its probes wait."""
         if self.record.state == "removed":
             return QueueAction.CANCEL
@@ -144,30 +144,30 @@ class DestinationTarget:
             waits_too_long = self.queue and now_s - self.queue[0].taken_s > LOCKED_WAIT_S
             return QueueAction.PARK if waits_too_long or len(self.queue) >= LOCKED_ROOM else QueueAction.WAIT
         pause_s = self._pause_s(now_s)
-        if pause_s > SHORT_S or not self.breaker.allowance(now_s, prober=self.seat.prober):
+        if pause_s > SHORT_S or not self.breaker.allowance(now_s, prober=self.lane_share.prober):
             return QueueAction.PARK
-        if self.slowness.is_slow and self.seat.diverts and not self.ordered:
+        if self.slowness.is_slow and self.lane_share.diverts and not self.ordered:
             return QueueAction.DIVERT
         return QueueAction.WAIT if pause_s else QueueAction.SEND
 
-    def lets_through(self, meta: MessageMeta) -> bool:
+    def is_exempt_from_hold(self, meta: MessageMeta) -> bool:
         """Return True if a person released this message or chose it as a probe: it is sent while others are held."""
         is_requested = meta.through or meta.id == self.record.probe
         return is_requested and not (self.suspended or self.pipe_paused or self.locked)
 
-    def may_sign_in(self, now_s: float) -> bool:
+    def has_token(self, now_s: float) -> bool:
         """Return True if the destination needs no access token or a usable one is there."""
         return self.tokens is None or self.tokens.usable(now_s)
 
     def _pause_s(self, now_s: float) -> float:
         """Return the seconds to pause a healthy destination: for its Retry-After, or for an access token."""
-        if self.tokens is not None and not self.may_sign_in(now_s):
+        if self.tokens is not None and not self.has_token(now_s):
             return max(self.tokens.wait_s(now_s), SHORTEST_S)
         return max(0.0, self.shut_until_s - now_s)
 
     def room(self, now_s: float) -> int:
         """Return the number of sends that this destination's limits and breaker allow to begin now."""
-        allowance = self.breaker.allowance(now_s, prober=self.seat.prober)
+        allowance = self.breaker.allowance(now_s, prober=self.lane_share.prober)
         return min(allowance - self.active, self.room_by_limits(now_s))
 
     def room_by_limits(self, now_s: float) -> int:

@@ -8,7 +8,7 @@ DEAD_LETTER_CHARS: Final = 2_048
 _MASK: Final = "***"
 
 
-def transmit_readings(body: bytes, limit: int, secrets: Iterable[str] = ()) -> str:
+def answer_excerpt(body: bytes, limit: int, secrets: Iterable[str] = ()) -> str:
     """Return the first `limit` characters of a body; unprintable ones become a dot, echoed secrets become ***.
 
     Secrets are masked before the text is cut, because half a secret at the end would also be a leak.

@@ -220,11 +220,12 @@ class HttpSender:
         transfer = free.pop() if free else _Transfer(self._policy, request.identity)
         try:
             transfer.begin(request)
+            self._busy.add(transfer)  # first: no request that is refused may be sent
             self._multi.add_handle(transfer.curl)
         except Exception:
+            self._busy.discard(transfer)
             transfer.curl.close()
             raise
-        self._busy.add(transfer)
 
     def _refuse(self, request: HttpRequest, verdict: DeliveryVerdict, message: str) -> None:
         self._refused.append(HttpResponse(request.token, 0, 0, message, "", False, verdict=verdict))

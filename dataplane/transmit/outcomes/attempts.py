@@ -5,9 +5,9 @@ from typing import Final
 from dataplane.ledger.audit import AUDIT_VERSION, AttemptBatch, AttemptRecord, encode
 from dataplane.ledger.report_parts import packed
 from dataplane.record_limits import REPORT_BYTES
-from dataplane.runtime.lanes.lane import Lane
+from dataplane.runtime.lanes.context import LaneContext
 from dataplane.transmit.deliveries.delivery import Delivery
-from dataplane.transmit.http.answer_excerpt import ATTEMPT_CHARS, transmit_readings
+from dataplane.transmit.http.answer_excerpt import ATTEMPT_CHARS, answer_excerpt
 from dataplane.transmit.http.sender import HttpResponse
 
 SAMPLE: Final = 20  # delivered attempts reported in detail per checkpoint; all failures are reported
@@ -16,7 +16,7 @@ SAMPLE: Final = 20  # delivered attempts reported in detail per checkpoint; all 
 class AttemptBook:
     """Collect attempts between two checkpoints."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: LaneContext) -> None:
         self._lane = lane
         self._topic = lane.cell.topics["attempts"].name
         self._attempts: list[AttemptRecord] = []
@@ -82,6 +82,6 @@ def _attempt(send: Delivery, answer: HttpResponse, outcome: str, reason: str, ne
         reason=reason,
         address=answer.address,
         next_us=next_us,
-        answer=transmit_readings(answer.body, ATTEMPT_CHARS, send.target.secret_texts),
+        answer=answer_excerpt(answer.body, ATTEMPT_CHARS, send.target.secret_texts),
         gives_up_us=meta.first_us + retry.span_s * 1_000_000 if will_retry else 0,
     )

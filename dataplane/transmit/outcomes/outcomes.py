@@ -19,8 +19,10 @@ from dataplane.ledger.facts import SLOW, Fact, FactKey, dead_detail
 from dataplane.ledger.meta import META_HEADER, Headers, encode_meta
 from dataplane.ledger.stopwatch import delivery
 from dataplane.names import transmit_node
+from dataplane.runtime.lanes.context import LaneContext
 from dataplane.runtime.lanes.deadletters import DeadLetterWriter, fits
-from dataplane.runtime.lanes.lane import Lane
+from dataplane.runtime.lanes.placement import by_key_or_origin
+from dataplane.spec import keeps_order
 from dataplane.transmit.deliveries.delivery import Delivery
 from dataplane.transmit.deliveries.settled_units import SettledUnits, UnitRound
 from dataplane.transmit.key_order import KeyOrder
@@ -40,7 +42,7 @@ class PendingOutcome(Struct, eq=False):
 class Outcomes:
     """Every unit in progress in a lane, and the records and facts of its outcome."""
 
-    def __init__(self, lane: Lane, order: KeyOrder) -> None:
+    def __init__(self, lane: LaneContext, order: KeyOrder) -> None:
         self._lane = lane
         self._order = order
         topics = lane.cell.topics
@@ -154,7 +156,7 @@ class Outcomes:
             self._order.publish("held", send, token)
         self._end_turn(token)
         slot, offset = send.places[0]
-        original, routing = (*self._lane.slots.place(slot), offset), self._way(send)
+        original, routing = (*self._lane.slots.place(slot), offset), self._routing(send)
         meta = msgspec.structs.replace(send.meta, stopwatch=send.stamp(Slice.DEAD_LETTER, time.monotonic()))
         self._letters.send(
             token, reason, meta=meta, headers=send.headers, value=send.body, original=original, **routing
@@ -207,13 +209,15 @@ class Outcomes:
 
     def _store(self, topic: str, token: PendingOutcome, headers: Headers) -> None:
         send = token.send
-        self._lane.producer.send(topic, token, value=send.body, headers=headers, **self._way(send))
+        self._lane.producer.send(topic, token, value=send.body, headers=headers, **self._routing(send))
 
-    def _way(self, send: Delivery) -> dict[str, Any]:
-        """Return the key or the partition to produce to: a message without a key keeps its partition number."""
-        if send.key is not None:
-            return {"key": send.key}
-        return {"partition": send.places[0][0] % self._topics["retry-in"].partitions}
+    def _routing(self, send: Delivery) -> dict[str, Any]:
+        """Return the key and the partition to produce to; a message without a key keeps its partition number."""
+        partitions = self._topics["retry-in"].partitions
+        if send.key is None:
+            return {"partition": send.places[0][0] % partitions}
+        in_order = keeps_order(send.target.record.to)
+        return by_key_or_origin(send.meta, send.key, partitions, in_order=in_order)
 
     def _file(self, unit: UnitRound, bucket: int, fact: str, detail: str) -> None:
         for each in (Fact.PARKED, Fact.RELEASED) if fact == ASIDE else (fact,):

@@ -11,7 +11,7 @@ from dataplane.ledger.facts import Fact
 from dataplane.transmit.deliveries.batches import read_items
 from dataplane.transmit.deliveries.delivery import Delivery, DeliveryBatch
 from dataplane.transmit.destinations.targets import DestinationTarget
-from dataplane.transmit.http.answer_excerpt import DEAD_LETTER_CHARS, transmit_readings
+from dataplane.transmit.http.answer_excerpt import DEAD_LETTER_CHARS, answer_excerpt
 from dataplane.transmit.http.sender import HttpResponse
 from dataplane.transmit.key_order import KeyOrder
 from dataplane.transmit.outcomes.attempts import AttemptBook
@@ -223,4 +223,4 @@ def _answer_text(send: Delivery, answer: HttpResponse) -> str:
     """Return the status and the beginning of the body for the dead letter; "" if no answer came."""
     if not answer.status:
         return ""
-    return f"{answer.status}\n{transmit_readings(answer.body, DEAD_LETTER_CHARS, send.target.secret_texts)}"
+    return f"{answer.status}\n{answer_excerpt(answer.body, DEAD_LETTER_CHARS, send.target.secret_texts)}"

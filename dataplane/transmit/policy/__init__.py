@@ -1,1 +1,1 @@
-"""Pure decisions of delivery: verdicts, limits, schedules, breakers. No clock, no chance, no client."""
+"""Pure decisions of delivery: verdicts, limits, schedules, breakers. No clock, no randomness, no client."""

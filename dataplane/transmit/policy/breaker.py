@@ -1,4 +1,4 @@
-"""Circuit breaker of one destination in one lane. Pure: time and chance are arguments.
+"""Circuit breaker of one destination in one lane. Pure: time and randomness are arguments.
 
 closed -> open when at least half of a window's sends failed; open -> half-open when its period is over and a prober
 asks; half-open -> closed after a few successful probes in a row, or open again, for longer, after a failed one. Times
@@ -18,12 +18,12 @@ JITTER: Final = 0.2  # prevents simultaneous probes by lanes and of destinations
 PROBES: Final = 2  # maximum in flight while half-open
 GOOD_PROBES: Final = 3  # successful probes in a row that close it
 CALM_S: Final = 60.0  # after so long closed, the next opening counts as the first
-PROBER_GRACE_S: Final = 20.0  # extra wait of a lane that is no prober before it sends probes
+PROBER_GRACE_S: Final = 20.0  # extra wait of a lane that is not the prober before it sends probes
 UNLIMITED: Final = 1 << 30
 
 
 class Breaker:
-    """Circuit breaker: `allowance` before a send, `succeeded` or `failed` after it. A 429 is no failure here."""
+    """Circuit breaker: `allowance` before a send, `succeeded` or `failed` after it. A 429 is not a failure here."""
 
     __slots__ = ("_bad", "_bad_before", "_closed_s", "_good_probes", "_openings", "_sent", "_sent_before", "_slice_s",
                  "period_s", "state", "until_s")  # fmt: skip

@@ -25,7 +25,7 @@ class DestinationLatency:
         self._count = 0
 
     def answered(self, now_s: float, latency_s: float) -> None:
-        """Count a successful send. A step begins with its first send: time without sends is no step."""
+        """Count a successful send. A step begins with its first send: time without sends does not count."""
         if not self._count:
             self._began_s = now_s
         self._sum_s += latency_s

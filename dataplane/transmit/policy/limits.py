@@ -11,7 +11,7 @@ from dataplane.names import LaneKind
 RETRY_SHARE: Final = 0.25  # of a destination's limits, for the retry lanes; lanes of first attempts have the rest
 BURST_S: Final = 0.1  # burst of a rate limit: what it admits in this time, but at least one
 RETRIES_A_SEND: Final = 0.1
-RETRIES_IN_HAND: Final = 10.0
+MAX_SAVED_RETRIES: Final = 10.0
 STEP_S: Final = 1.0  # interval at which concurrency is adapted
 SLOWER: Final = 3.0  # a mean latency above this multiple of the best one means that the destination is overloaded,
 SLACK_S: Final = 0.05  # if it also exceeds that multiple by this much
@@ -52,16 +52,16 @@ class RateLimit:
 
 
 class RetryBudget:
-    """Budget of local retries: a tenth of a destination's first attempts, with RETRIES_IN_HAND saved at most."""
+    """Budget of local retries: a tenth of a destination's first attempts, with MAX_SAVED_RETRIES saved at most."""
 
     __slots__ = ("_level",)
 
     def __init__(self) -> None:
-        self._level = RETRIES_IN_HAND
+        self._level = MAX_SAVED_RETRIES
 
     def sent(self) -> None:
         """Earn a tenth of a retry for a first attempt."""
-        self._level = min(RETRIES_IN_HAND, self._level + RETRIES_A_SEND)
+        self._level = min(MAX_SAVED_RETRIES, self._level + RETRIES_A_SEND)
 
     def take(self) -> bool:
         """Spend one retry; return False if the budget is empty."""

@@ -35,7 +35,7 @@ def compile_rules(rules: Sequence[ResponseRule]) -> Rules:
     )
 
 
-def ask_body(rules: Rules) -> bool:
+def needs_body(rules: Rules) -> bool:
     """Return True if any rule needs the answer's body."""
     return any(rule.pattern is not None for rule in rules)
 

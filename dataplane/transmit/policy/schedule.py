@@ -1,4 +1,4 @@
-"""Schedule of local and global retries. Pure: time and chance are arguments."""
+"""Schedule of local and global retries. Pure: time and randomness are arguments."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -28,11 +28,11 @@ def local_pause_s(tries: int, chance: float) -> float:
 def next_try(
     round_: int, *, delays_s: Sequence[int], span_s: int, first_us: int, now_us: int, asked_s: float = 0.0
 ) -> RetrySchedule | None:
-    """Return the schedule of global retry `round_` (from 1), or None if it would be due after the retry span.
+    """Return the schedule of global retry `round_` (from 1), or None if it would be due after the retry horizon.
 
-    The span of `span_s` seconds begins at the first attempt (`first_us`). The n-th delay precedes the n-th retry, the
-    last one all later retries. `asked_s` is the Retry-After of the answer, 0 without one: it replaces the delay, and
-    ends with the span at the latest.
+    The retry horizon of `span_s` seconds begins at the first attempt (`first_us`). The n-th delay precedes the n-th
+    retry, the last one all later retries. `asked_s` is the Retry-After of the answer, 0 without one: it replaces the
+    delay, and ends with the retry horizon at the latest.
     """
     ends_us = first_us + span_s * 1_000_000
     if asked_s > 0:

@@ -6,7 +6,7 @@ from dataplane.causes import Cause
 from dataplane.expr import CostAllowance, CostLimitError, EvaluationError, compile_expr
 from dataplane.ledger.meta import MessageMeta
 from dataplane.plan.about import about
-from dataplane.plan.stage import NOTHING_KNOWN, StageError, decode
+from dataplane.plan.stage import EMPTY_CONTEXT, StageError, decode
 from dataplane.spec import TableDestination
 from dataplane.spec.checks import EXPRESSION_ROOTS
 from dataplane.stages.enrich import row_key_of
@@ -35,7 +35,7 @@ class RowMaker:
     def __call__(self, body: bytes, meta: MessageMeta) -> TableRow:
         """Return the row. Raises StageError `row` if the message cannot become a row."""
         value = decode(body)
-        context = (about(meta) if self._needs_meta else NOTHING_KNOWN).meta
+        context = (about(meta) if self._needs_meta else EMPTY_CONTEXT).meta
         if not isinstance(value, dict):
             raise StageError(Cause.ROW, f"row: needs an object, got {kind(value)}")
         try:

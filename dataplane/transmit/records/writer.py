@@ -5,8 +5,7 @@ It does not share the lane's producer: its producer has a timeout, and one missi
 
 import logging
 import time
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -15,7 +14,7 @@ from dataplane.plan.stage import StageError
 from dataplane.runtime.kafka import ingest_producer
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit.deliveries.delivery import Delivery
-from dataplane.transmit.http.sender import REQUEST_INVALID, HttpResponse
+from dataplane.transmit.http.sender import HOST_ERRORS, REQUEST_INVALID, HttpResponse
 from dataplane.transmit.policy.delivery_verdict import OK, DeliveryOutcome, DeliveryVerdict
 from dataplane.transmit.records.storage_records import Maker, record_maker
 
@@ -37,6 +36,7 @@ class RecordWriter:
         self._failed = False  # fatal error: the producer is replaced once it has reported on all its records
         self._lake_topic = lake_topic
         self._makers: dict[tuple[str, str], tuple[DestinationRecord, Maker]] = {}
+        self._reports: list[tuple[Delivery, int, KafkaError | None]] = []  # that `poll` has not handled
         self._ended: list[HttpResponse] = []
         self.active = 0
 
@@ -46,7 +46,10 @@ class RecordWriter:
         return MAX_WRITES - self.active
 
     def begin(self, send: Delivery) -> None:
-        """Start to write a message; `poll` returns an HttpResponse with its verdict."""
+        """Start to write a message; `poll` returns an HttpResponse with its verdict.
+
+        Raises only HOST_ERRORS, because one message must not end the lane.
+        """
         self.active += 1
         began_ns = time.monotonic_ns()
         try:
@@ -55,7 +58,8 @@ class RecordWriter:
                 record.topic,
                 record.value,
                 record.key,
-                on_delivery=partial(self._reported, send, began_ns),
+                # Only noted: the client's poll would mix an exception of a callback with its own fatal error.
+                on_delivery=lambda error, _message: self._reports.append((send, began_ns, error)),
                 headers=record.headers,
             )
         except StageError as exc:
@@ -63,7 +67,9 @@ class RecordWriter:
         except BufferError:
             self._end(send, _UNWRITABLE, "the producer's queue is full", began_ns)
         except KafkaException as exc:
-            self._reported(send, began_ns, exc.args[0], None)
+            self._reported(send, began_ns, exc.args[0])
+        except HOST_ERRORS:  # not caused by the message: the lane ends, and the next one writes the record
+            raise
         except Exception as exc:  # one message must not end the lane
             log.exception("could not build a record")
             self._end(send, REQUEST_INVALID, type(exc).__name__, began_ns)
@@ -76,6 +82,9 @@ class RecordWriter:
             except KafkaException as exc:  # fatal error: raised once, the delivery reports follow with the next polls
                 log.warning("the writer's producer failed: %s", exc.args[0].str())
                 self._failed = True
+        reports, self._reports = self._reports, []
+        for send, began_ns, error in reports:
+            self._reported(send, began_ns, error)
         ended, self._ended = self._ended, []
         return ended
 
@@ -98,7 +107,7 @@ class RecordWriter:
             self._producer, self._failed = ingest_producer(self._kafka, self._name, TIMEOUT_MS), False
         return self._producer
 
-    def _reported(self, send: Delivery, began_ns: int, error: Any, _message: Any) -> None:
+    def _reported(self, send: Delivery, began_ns: int, error: KafkaError | None) -> None:
         if error is None:
             self._end(send, OK, "", began_ns)
         elif error.code() in _TOO_LARGE:

@@ -29,7 +29,6 @@ from mgmt.web.rendering import (
     for_members,
     for_staff,
     once,
-    part_of,
     show,
     tenant_of,
     viewer_of,
@@ -38,6 +37,7 @@ from mgmt.web.rendering import (
 MOST: Final = 100
 SNOOZES: Final = {"1 h": 3_600, "4 h": 14_400, "1 d": 86_400, "7 d": 604_800}
 STATES: Final = {"open": "Open", "resolved": "Resolved"}
+_LIVE: Final = {"head": "pipes/base.html", "now": "alerts/alert.html"}
 _COLUMNS: Final = (
     "id", "pipe_id", "destination", "cause", "state", "suspended", "count", "opened_at", "last_at", "resolved_at",
     "resolution",
@@ -64,8 +64,7 @@ def alerts(request: HttpRequest) -> HttpResponseBase:
         "get_alerts": once(lambda: [alert_line(row) for row in rows[:MOST]]),
         "curl": as_curl(request, "alerts/"),
     }
-    template, part = part_of(request, {"list": "alerts/alerts.html"}) or ("alerts/alerts.html", "")
-    return show(request, template, context, tenant=tenant, part=part)
+    return show(request, "alerts/alerts.html", context, tenant=tenant, live={"list": "alerts/alerts.html"})
 
 
 @for_members
@@ -81,8 +80,7 @@ def alert(request: HttpRequest, pipe_id: str, alert_id: str) -> HttpResponse:
         "snoozes": list(SNOOZES),
         "curl": as_curl(request, f"pipes/{pipe.id}/alerts/{row.id}/"),
     }
-    template, part = part_of(request, {"now": "alerts/alert.html"}) or ("alerts/alert.html", "")
-    return show(request, template, context, tenant=pipe.tenant, part=part)
+    return show(request, "alerts/alert.html", context, tenant=pipe.tenant, live=_LIVE)
 
 
 @for_members

@@ -50,5 +50,5 @@ def alerts_within(*, pipe_id: str, since: datetime, until: datetime) -> list[Ale
 
 def open_loss_alerts(pipe_ids: Iterable[str]) -> dict[str, Alert]:
     """Return the open alert about lost messages of each pipe that has one."""
-    rows = Alert.objects.filter(pipe_id__in=list(pipe_ids), cause=Cause.LOST, state__in=OPEN)
+    rows = Alert.objects.filter(pipe__id__any_of=pipe_ids, cause=Cause.LOST, state__in=OPEN)
     return {row.pipe_id: row for row in rows}

@@ -35,14 +35,21 @@ log = structlog.get_logger(__name__)
 AlertState = Alert.State
 
 # The first e-mail waits for the first burst of failures, so that it counts them; it is sent well within a minute.
-TELL_AFTER: Final = timedelta(seconds=10)
+NOTIFY_AFTER: Final = timedelta(seconds=10)
 # An alert that is opened again this soon after its end sends no second e-mail before this time is over.
 QUIET_FOR: Final = timedelta(minutes=30)
 WELL_AFTER: Final = timedelta(minutes=5)
 MOST_SNOOZE: Final = timedelta(days=30)
 WITHIN_QUOTA_AFTER: Final = timedelta(hours=1)
 # Alerts that the check which opened them resolves.
-CONDITIONS: Final = (Cause.FAILING, Cause.DELAYED, Cause.LOST, Cause.HOT_PARTITION)
+CONDITIONS: Final = (
+    Cause.FAILING,
+    Cause.DELAYED,
+    Cause.LOST,
+    Cause.HOT_PARTITION,
+    Cause.NUMERIC_DRIFT,
+    Cause.REJECTING,
+)
 
 
 class FailureGroup(Struct, frozen=True):
@@ -265,7 +272,7 @@ def _open(fresh: Alert, now: datetime) -> bool:
     if not Alert.objects.filter(id=fresh.id).exists():
         return False
     log.info("alert opened", alert=fresh.id, pipe=fresh.pipe_id, destination=fresh.destination, cause=fresh.cause)
-    _notify(fresh, "opened", max(now + TELL_AFTER, ended_at + QUIET_FOR) if ended_at else now + TELL_AFTER)
+    _notify(fresh, "opened", max(now + NOTIFY_AFTER, ended_at + QUIET_FOR) if ended_at else now + NOTIFY_AFTER)
     return True
 
 

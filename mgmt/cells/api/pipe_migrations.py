@@ -56,6 +56,6 @@ class GiveUpRelocationView(StaffView):
     def post(self, _request: Request, relocation: int) -> Response:
         """Cancel a migration. No effect once new events are sent to the target cell. For staff."""
         row = PipeMigration.objects.select_related("by").get(id=relocation)
-        cancel_migration(relocation=row, says=f"cancelled by {self.user.username}", by=self.user, now=timezone.now())
+        cancel_migration(migration=row, says=f"cancelled by {self.user.username}", by=self.user, now=timezone.now())
         row.refresh_from_db()
         return Response(RelocationOut(row).data)

@@ -3,6 +3,7 @@
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Now
 
 from mgmt.cells.models.cells import Cell
 from mgmt.pipes.models import Pipe
@@ -71,6 +72,7 @@ class CellVerdict(models.Model):
     cell = models.OneToOneField(Cell, models.PROTECT, primary_key=True, related_name="verdict")
     state = models.CharField(max_length=8, choices=State)
     reasons = models.JSONField(default=list, help_text="Sentences; empty for a stable cell.")
+    kinds = models.JSONField(default=list, db_default=[], help_text="Kinds of the reasons, the most severe first.")
     silenced = models.JSONField(
         default=list, help_text="Reasons that do not count because a change of the cell explains them."
     )
@@ -88,17 +90,33 @@ class CellVerdict(models.Model):
 
 
 class TaskRun(models.Model):
-    """Time at which a periodic task last completed (its tick).
+    """Last run of a periodic task (its tick).
 
-    The task itself writes the row, so that a missing run is noticed also while Redis, beat or the workers are down.
+    The task itself writes the row, so that a missing run is noticed also while Redis, beat or the workers are down. A
+    run that failed leaves `at` unchanged: a task that only fails is overdue.
     """
 
+    class Outcome(models.TextChoices):
+        CHANGED = "changed"
+        NOTHING = "nothing", "nothing to do"
+        WAITING = "waiting"  # for Kafka
+        FAILED = "failed"
+
     task = models.CharField(primary_key=True, max_length=40)
-    at = models.DateTimeField()
+    at = models.DateTimeField(help_text="When it last completed.")
+    outcome = models.CharField(max_length=7, choices=Outcome, default=Outcome.NOTHING, db_default=Outcome.NOTHING)
+    since = models.DateTimeField(
+        db_default=Now(), help_text="Time of the first of the runs with this outcome that followed each other."
+    )
     said = models.CharField(max_length=300, blank=True, help_text="Result of the run, in words.")
 
     class Meta:
         db_table = "mgmt_tick"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(outcome__in=["changed", "nothing", "waiting", "failed"]), name="a_run_has_a_known_outcome"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.task}: {self.said}"
@@ -110,12 +128,34 @@ class ControlAction(models.Model):
     PERSON = "person"
     CONTROLLERS = (*Controller.choices, (PERSON, "a person"))
 
+    class Outcome(models.TextChoices):
+        DONE = "done"
+        REQUESTED = "requested"
+        CANCELLED = "cancelled"
+        ROLLED_BACK = "rolled back"
+        REFUSED = "refused"
+        UNFINISHED = "unfinished"  # the change was written, and the lanes did not follow in time
+        FAILED = "failed"
+
+    class Refusal(models.TextChoices):
+        PAUSED = "paused", "the controller is paused"
+        CELL_BUSY = "cell-busy", "another controller changes the cell"
+        CELL_UNSTABLE = "cell-unstable", "the cell is unstable"
+        CELL_UNKNOWN = "cell-unknown", "the cell's state is unknown"
+        CELL_ASLEEP = "cell-asleep", "the cell is asleep"
+        VERDICT_OUTDATED = "verdict-outdated", "the cell has not been judged lately"
+        LEASE_LOST = "lease-lost", "another controller took the cell meanwhile"
+        OTHER = "other", "the reason has no type"  # entries of earlier releases
+
     at = models.DateTimeField()
     controller = models.CharField(max_length=9, choices=CONTROLLERS)
     cell = models.ForeignKey(Cell, models.PROTECT, null=True, blank=True, related_name="+")
     pipe = models.ForeignKey(Pipe, models.PROTECT, null=True, blank=True, related_name="+")
     action = models.CharField(max_length=40)
-    outcome = models.CharField(max_length=20)
+    outcome = models.CharField(max_length=20, choices=Outcome)
+    refusal = models.CharField(
+        max_length=16, choices=Refusal, blank=True, default="", db_default="", help_text="Type of a refusal's reason."
+    )
     reason = models.CharField(max_length=300, blank=True)
     author = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, blank=True, related_name="+")
     detail = models.JSONField(default=dict)
@@ -124,6 +164,19 @@ class ControlAction(models.Model):
         indexes = [
             models.Index(fields=["cell", "-id"], name="actions_on_a_cell"),
             models.Index(fields=["pipe", "-id"], name="actions_on_a_pipe"),
+            models.Index(fields=["controller", "-id"], name="actions_of_a_controller"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(
+                    outcome__in=["done", "requested", "cancelled", "rolled back", "refused", "unfinished", "failed"]
+                ),
+                name="an_action_has_a_known_outcome",
+            ),
+            models.CheckConstraint(
+                condition=Q(outcome="refused") & ~Q(refusal="") | ~Q(outcome="refused") & Q(refusal=""),
+                name="only_a_refusal_has_a_type_of_reason",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -12,11 +12,11 @@ from django.views.decorators.http import require_safe
 from mgmt.cells.queries.control import control_actions
 from mgmt.models import Cell, ControlAction
 from mgmt.web.export import KINDS, MOST_ROWS, export
-from mgmt.web.rendering import for_staff, number_of, once, part_of, show, tenant_of
+from mgmt.web.rendering import for_staff, number_of, once, show, tenant_of
 
 PER_PAGE: Final = 100
 FILTERS: Final = ("controller", "cell", "outcome")
-_COLUMNS: Final = ("id", "at", "controller", "action", "outcome", "cell_id", "pipe_id", "reason", "by")
+_COLUMNS: Final = ("id", "at", "controller", "action", "outcome", "refusal", "cell_id", "pipe_id", "reason", "by")
 
 
 @for_staff
@@ -36,12 +36,13 @@ def audit(request: HttpRequest) -> HttpResponseBase:
         "query": urlencode(filters),
         "before": before,
         "controllers": ControlAction.CONTROLLERS,
+        "outcomes": ControlAction.Outcome.choices,
         "cells": once(lambda: list(Cell.with_ingest.order_by("id").values_list("id", flat=True))),
         "get_rows": once(lambda: list(rows[:PER_PAGE])),
         "get_older": once(lambda: _older(rows, filters)),
     }
-    template, part = part_of(request, {"list": "cells/audit.html"}) or ("cells/audit.html", "")
-    return show(request, template, context, tenant=tenant_of(request), part=part)
+    template = "cells/audit.html"
+    return show(request, template, context, tenant=tenant_of(request), live={"list": template})
 
 
 def _older(rows: QuerySet[ControlAction], filters: Mapping[str, str]) -> str:

@@ -14,7 +14,7 @@ from mgmt import services
 from mgmt.cells.queries.control import cell_lines, control_actions, heartbeats_of, pipes_on
 from mgmt.cells.queries.pipe_migrations import pipe_migrations
 from mgmt.models import Cell, Tenant
-from mgmt.web.rendering import for_staff, once, part_of, show, tenant_of, viewer_of
+from mgmt.web.rendering import for_staff, once, show, tenant_of, viewer_of
 
 MOST_PIPES = 200
 MOST_ACTIONS = 20
@@ -38,7 +38,6 @@ def cells(request: HttpRequest) -> HttpResponse:
 
 def _page_of_cells(request: HttpRequest, *, error: str = "", typed: Mapping[str, str] | None = None) -> HttpResponse:
     now = timezone.now()
-    template, part = part_of(request, {"list": "cells/cells.html"}) or ("cells/cells.html", "")
     context = {
         "tab": "cells",
         "now": now,
@@ -46,7 +45,8 @@ def _page_of_cells(request: HttpRequest, *, error: str = "", typed: Mapping[str,
         "error": error,
         "typed": typed or {},
     }
-    return show(request, template, context, tenant=tenant_of(request), part=part, status=422 if error else 200)
+    template, status = "cells/cells.html", 422 if error else 200
+    return show(request, template, context, tenant=tenant_of(request), live={"list": template}, status=status)
 
 
 @for_staff
@@ -94,7 +94,6 @@ def page_of_cell(
 ) -> HttpResponse:
     """Render a cell; `error` and `typed` are of the migration form, `keep_error` and `kept` of the dedication form."""
     now = timezone.now()
-    template, part = part_of(request, {"now": "cells/cell.html"}) or ("cells/cell.html", "")
     context = {
         "tab": "cells",
         "cell": row,
@@ -111,6 +110,5 @@ def page_of_cell(
         "kept": kept or {"tenant": row.dedicated_to_id or "", "sleep": str(row.sleeps_after_min or "")},
         "get_actions": once(lambda: list(control_actions(cell=row.id)[:MOST_ACTIONS])),
     }
-    return show(
-        request, template, context, tenant=tenant_of(request), part=part, status=422 if error or keep_error else 200
-    )
+    template, status = "cells/cell.html", 422 if error or keep_error else 200
+    return show(request, template, context, tenant=tenant_of(request), live={"now": template}, status=status)

@@ -3,18 +3,21 @@
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from mgmt import services
-from mgmt.cells.queries.control import controller_lines
+from mgmt.cells.history import History
+from mgmt.cells.queries.board import TASK_OF
+from mgmt.cells.queries.control import controller_lines, history_of
 from mgmt.cells.queries.overdue_tasks import overdue_tasks
-from mgmt.models import Cell, Controller, Pause
-from mgmt.web.rendering import for_staff, once, part_of, show, tenant_of, viewer_of
+from mgmt.models import Cell, ControlAction, Controller, Pause, TaskRun
+from mgmt.web.rendering import for_staff, number_of, once, show, tenant_of, viewer_of
 
 SPANS: Final[dict[str, timedelta | None]] = {
     "1 h": timedelta(hours=1),
@@ -28,7 +31,39 @@ SPANS: Final[dict[str, timedelta | None]] = {
 @require_safe
 def controllers(request: HttpRequest) -> HttpResponse:
     """List the controllers with their pauses and leases."""
-    return _page(request, part_of(request, {"list": "cells/controllers.html"}))
+    return _page(request)
+
+
+@for_staff
+@require_safe
+def history(request: HttpRequest, name: str) -> HttpResponse:
+    """Show the changes and refusals of one controller, newest first, with repeated refusals folded."""
+    if name not in Controller.values:
+        raise Http404
+    asked = request.GET.get("outcome", "")
+    outcome = asked if asked in ControlAction.Outcome.values else ""
+    before = number_of(request.GET.get("before"))
+    get_history = once(partial(history_of, name, outcome=outcome, before=before))
+    context = {
+        "tab": "controllers",
+        "name": name,
+        "label": Controller(name).label,
+        "now": timezone.now(),
+        "outcome": outcome,
+        "outcomes": ControlAction.Outcome.choices,
+        "before": before,
+        "get_run": once(lambda: TaskRun.objects.filter(task=TASK_OF[name]).first()),
+        "get_history": get_history,
+        "get_older": once(lambda: _older(get_history(), outcome)),
+    }
+    template = "cells/controller.html"
+    return show(request, template, context, tenant=tenant_of(request), live={"list": template})
+
+
+def _older(found: History, outcome: str) -> str:
+    """Return the query of the next page; "" on the last one."""
+    filters = {"outcome": outcome} if outcome else {}
+    return urlencode(filters | {"before": found.next_before}) if found.next_before else ""
 
 
 @for_staff
@@ -66,12 +101,10 @@ def end(request: HttpRequest, number: int) -> HttpResponse:
 
 def _page(
     request: HttpRequest,
-    fragment: tuple[str, str] | None = None,
     *,
     error: str = "",
     typed: dict[str, Any] | None = None,
 ) -> HttpResponse:
-    template, part = fragment or ("cells/controllers.html", "")
     context = {
         "tab": "controllers",
         "get_lines": once(partial(controller_lines, timezone.now())),
@@ -82,4 +115,5 @@ def _page(
         "error": error,
         "typed": typed or {},
     }
-    return show(request, template, context, tenant=tenant_of(request), part=part, status=422 if error else 200)
+    template, status = "cells/controllers.html", 422 if error else 200
+    return show(request, template, context, tenant=tenant_of(request), live={"list": template}, status=status)

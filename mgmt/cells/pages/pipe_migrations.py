@@ -39,6 +39,6 @@ def give_up(request: HttpRequest, number: int) -> HttpResponse:
     """Cancel a migration that has not been switched yet."""
     row, viewer = PipeMigration.objects.get(id=min(number, 2**63 - 1)), viewer_of(request)
     words = f"cancelled by {viewer.username}"
-    if services.cancel_migration(relocation=row, says=words, by=viewer, now=timezone.now()):
+    if services.cancel_migration(migration=row, says=words, by=viewer, now=timezone.now()):
         messages.success(request, "Migration cancelled.", "fine")
     return redirect("console:cell", row.source_id)

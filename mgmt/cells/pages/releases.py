@@ -9,14 +9,14 @@ from django.views.decorators.http import require_POST, require_safe
 from mgmt import services
 from mgmt.cells.queries.releases import release_lines, rollout_lines
 from mgmt.models import Release, Rollout
-from mgmt.web.rendering import for_staff, once, part_of, show, tenant_of, viewer_of
+from mgmt.web.rendering import for_staff, once, show, tenant_of, viewer_of
 
 
 @for_staff
 @require_safe
 def releases(request: HttpRequest) -> HttpResponse:
     """List releases and rollouts."""
-    return _page(request, part_of(request, {"rollouts": "cells/releases.html"}))
+    return _page(request)
 
 
 @for_staff
@@ -47,12 +47,12 @@ def roll_back(request: HttpRequest, number: int) -> HttpResponse:
     return redirect("console:releases")
 
 
-def _page(request: HttpRequest, fragment: tuple[str, str] | None = None, *, error: str = "") -> HttpResponse:
-    template, part = fragment or ("cells/releases.html", "")
+def _page(request: HttpRequest, *, error: str = "") -> HttpResponse:
     context = {
         "tab": "releases",
         "get_releases": once(release_lines),
         "get_rollouts": once(rollout_lines),
         "error": error,
     }
-    return show(request, template, context, tenant=tenant_of(request), part=part, status=422 if error else 200)
+    template, status = "cells/releases.html", 422 if error else 200
+    return show(request, template, context, tenant=tenant_of(request), live={"rollouts": template}, status=status)

@@ -11,18 +11,23 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from mgmt import services
 from mgmt.cells.queries.capacity_tests import tested_cells
-from mgmt.cells.queries.scaling import changes_of, group_lines, line_of
+from mgmt.cells.queries.scaling import changes_of, scale_group_summaries, scale_group_summary
 from mgmt.models import ScaleGroup
-from mgmt.web.rendering import for_staff, once, part_of, show, tenant_of, viewer_of
+from mgmt.web.rendering import for_staff, once, show, tenant_of, viewer_of
 
 
 @for_staff
 @require_safe
 def scaling(request: HttpRequest) -> HttpResponse:
     """List all scale groups."""
-    context = {"tab": "scaling", "now": timezone.now(), "get_lines": once(group_lines), "get_rated": once(tested_cells)}
-    part = part_of(request, {"list": "cells/scaling.html"})
-    return show(request, "cells/scaling.html", context, tenant=tenant_of(request), part=part[1] if part else "")
+    context = {
+        "tab": "scaling",
+        "now": timezone.now(),
+        "get_lines": once(scale_group_summaries),
+        "get_rated": once(tested_cells),
+    }
+    template = "cells/scaling.html"
+    return show(request, template, context, tenant=tenant_of(request), live={"list": template})
 
 
 @for_staff
@@ -72,7 +77,7 @@ def _page(request: HttpRequest, group: ScaleGroup, *, error: str = "") -> HttpRe
     typed = {"minimum": group.minimum, "maximum": group.maximum, "target": f"{group.target * 100:g}"}
     context: dict[str, Any] = {
         "tab": "scaling",
-        "line": line_of(group),
+        "line": scale_group_summary(group),
         "get_changes": once(partial(changes_of, group)),
         "typed": request.POST.dict() if error else typed | {"goal": f"{group.goal_s:g}"},
         "error": error,

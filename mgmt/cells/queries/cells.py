@@ -20,10 +20,10 @@ SETTLING: Final = timedelta(minutes=2)  # a message's bucket may be one minute a
 def cells_of(pipes: Iterable[str]) -> Mapping[str, set[str]]:
     """Return by pipe every cell that it is or was on; one query. A pipe that is not placed has none."""
     ids = list(pipes)
-    placed = Pipe.objects.filter(id__in=ids, cell__isnull=False).values_list("id", "cell_id")
-    left = PipeMigration.objects.filter(pipe__in=ids, switched_at__isnull=False).values_list("pipe_id", "source_id")
+    placed = Pipe.objects.filter(id__any_of=ids, cell__isnull=False).values_list("id", "cell_id")
+    left = PipeMigration.objects.filter(pipe__id__any_of=ids, switched_at__isnull=False)
     found: dict[str, set[str]] = defaultdict(set)
-    for pipe, cell in placed.union(left):
+    for pipe, cell in placed.union(left.values_list("pipe_id", "source_id")):
         found[pipe].add(cell)
     return found
 

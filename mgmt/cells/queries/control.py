@@ -5,12 +5,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 from msgspec import Struct
 
+from mgmt.cells.history import History, folded
 from mgmt.models import Cell, CellVerdict, ControlAction, Controller, Heartbeat, Lease, Pause, Pipe
 
-HEARD: Final = timedelta(seconds=10)  # an older heartbeat does not count
+MOST_READ: Final = 1_000  # entries that one page of a history may fold
+MOST_LINES: Final = 100
+HEARTBEAT_MAX_AGE: Final = timedelta(seconds=10)  # an older heartbeat does not count
 
 
 class ControllerSummary(Struct, frozen=True):
@@ -28,7 +31,7 @@ class ControllerSummary(Struct, frozen=True):
 
 
 class CellSummary(Struct, frozen=True):
-    """Cell as lists show it. `heard`: number of processes with a heartbeat within HEARD, by kind."""
+    """Cell as lists show it. `heard`: number of processes with a heartbeat within HEARTBEAT_MAX_AGE, by kind."""
 
     cell: Cell
     verdict: CellVerdict | None
@@ -39,7 +42,7 @@ class CellSummary(Struct, frozen=True):
 
     @property
     def lanes(self) -> list[tuple[str, int, int]]:
-        """Lanes of the cell as (kind, heard, desired)."""
+        """Lanes of the cell as (kind, reporting, desired)."""
         return [(kind, self.heard.get(kind, 0), wanted) for kind, wanted in self.cell.lanes.items()]
 
 
@@ -73,9 +76,9 @@ def cell_lines(now: datetime) -> list[CellSummary]:
     verdicts = {row.cell_id: row for row in CellVerdict.objects.all()}
     leases = {row.cell_id: row for row in held_leases(now)}
     pauses = list(open_pauses(now))
-    placed = Counter(Pipe.objects.exclude(cell=None).values_list("cell_id", flat=True))
+    placed = dict(Pipe.objects.exclude(cell=None).order_by().values_list("cell_id").annotate(Count("id")))
     heard: dict[str, Counter[str]] = defaultdict(Counter)
-    for cell, kind in Heartbeat.objects.filter(at__gt=now - HEARD).values_list("cell", "kind"):
+    for cell, kind in Heartbeat.objects.filter(at__gt=now - HEARTBEAT_MAX_AGE).values_list("cell", "kind"):
         heard[cell][kind] += 1
     return [
         CellSummary(
@@ -83,7 +86,7 @@ def cell_lines(now: datetime) -> list[CellSummary]:
             verdict=verdicts.get(cell.id),
             lease=leases.get(cell.id),
             pauses=[pause for pause in pauses if pause.cell_id in (None, cell.id)],
-            pipes=placed[cell.id],
+            pipes=placed.get(cell.id, 0),
             heard=heard[cell.id],
         )
         for cell in Cell.objects.select_related("dedicated_to").order_by("id")
@@ -98,6 +101,14 @@ def heartbeats_of(cell: str) -> QuerySet[Heartbeat]:
 def pipes_on(cell: str) -> QuerySet[Pipe]:
     """Return the pipes that are placed on the cell, with their tenants."""
     return Pipe.objects.filter(cell=cell).select_related("tenant").order_by("tenant__name", "name")
+
+
+def history_of(controller: str, *, outcome: str = "", before: int = 0) -> History:
+    """Return the history of a controller, newest first: entries below the id `before`, repeated refusals folded."""
+    rows = ControlAction.objects.filter(controller=controller, **({"outcome": outcome} if outcome else {}))
+    if before:
+        rows = rows.filter(id__lt=before)
+    return folded(rows.defer("detail").order_by("-id")[: MOST_READ + 1], lines=MOST_LINES, entries=MOST_READ)
 
 
 def control_actions(*, controller: str = "", cell: str = "", outcome: str = "") -> QuerySet[ControlAction]:

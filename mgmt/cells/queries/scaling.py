@@ -11,7 +11,11 @@ SHOWN = 20
 
 
 class ScaleGroupSummary(Struct, frozen=True):
-    """Scale group as a row of the list; None for values not measured. `cpu`: of one lane or replica, in cores."""
+    """Scale group as a row of the list; None for values not measured.
+
+    came, settled: messages per second that arrived and that were settled
+    cpu:           of one lane or replica, in cores
+    """
 
     group: ScaleGroup
     lanes: int
@@ -22,12 +26,12 @@ class ScaleGroupSummary(Struct, frozen=True):
     ceiling: float | None
 
 
-def group_lines() -> list[ScaleGroupSummary]:
+def scale_group_summaries() -> list[ScaleGroupSummary]:
     """Return every group with its newest measurements, by cell; one query."""
-    return [line_of(group) for group in ScaleGroup.objects.select_related("cell").order_by("cell_id", "id")]
+    return [scale_group_summary(group) for group in ScaleGroup.objects.select_related("cell").order_by("cell_id", "id")]
 
 
-def line_of(group: ScaleGroup) -> ScaleGroupSummary:
+def scale_group_summary(group: ScaleGroup) -> ScaleGroupSummary:
     """Return the newest measurements of one group."""
     seen = group.seen
     return ScaleGroupSummary(

@@ -116,7 +116,12 @@ class ControlActionOut(serializers.Serializer[Any]):
     cell = serializers.CharField(source="cell_id", allow_null=True)
     pipe = serializers.CharField(source="pipe_id", allow_null=True)
     action = serializers.CharField()
-    outcome = serializers.CharField()
+    outcome = serializers.ChoiceField(ControlAction.Outcome.choices)
+    refusal = serializers.ChoiceField(
+        ControlAction.Refusal.choices,
+        allow_blank=True,
+        help_text="Type of the reason; empty for other outcomes than `refused`.",
+    )
     reason = serializers.CharField()
     author = serializers.CharField(source="author.username", allow_null=True, default=None)
     detail = serializers.DictField()

@@ -62,5 +62,5 @@ def keep_cell_for(*, cell: Cell, tenant: Tenant | None, sleeps_after_s: int | No
 
 def _note(cell: Cell, action: str, by: User | None, now: datetime, why: str) -> None:
     controller = ControlAction.PERSON if by else "scale"
-    note(controller, action, outcome="done", at=now, cell=cell.id, reason=why, author=by)
+    note(controller, action, outcome=ControlAction.Outcome.DONE, at=now, cell=cell.id, reason=why, author=by)
     log.info("cell changed", cell=cell.id, action=action, by=by.username if by else "", why=why)

@@ -62,15 +62,19 @@ def note(
     controller: str,
     action: str,
     *,
-    outcome: str,
+    outcome: ControlAction.Outcome,
     at: datetime,
     cell: str | None = None,
     pipe: str | None = None,
+    refusal: str = "",
     reason: str = "",
     author: User | None = None,
     detail: dict[str, Any] | None = None,
 ) -> ControlAction:
-    """Add an entry to the control audit: a change that was made or refused. `reason` is cut to 300 characters."""
+    """Add an entry to the control audit: a change that was made or refused. `reason` is cut to 300 characters.
+
+    refusal: type of the reason of a refusal, one of ControlAction.Refusal; "" for all other outcomes
+    """
     return ControlAction.objects.create(
         at=at,
         controller=controller,
@@ -78,6 +82,7 @@ def note(
         pipe_id=pipe,
         action=action,
         outcome=outcome,
+        refusal=refusal,
         reason=reason[:300],
         author=author,
         detail=detail or {},
@@ -86,4 +91,5 @@ def note(
 
 def _note(pause: Pause, action: str, by: User, now: datetime, reason: str) -> None:
     what = f"{action}-{pause.controller}"
-    note(ControlAction.PERSON, what, outcome="done", at=now, cell=pause.cell_id, reason=reason, author=by)
+    outcome = ControlAction.Outcome.DONE
+    note(ControlAction.PERSON, what, outcome=outcome, at=now, cell=pause.cell_id, reason=reason, author=by)

@@ -48,78 +48,78 @@ def request_migration(*, pipe: Pipe, target: Cell, reason: str, by: User | None,
     row = PipeMigration.objects.create(
         pipe=pipe, source_id=str(pipe.cell_id), target=target, reason=reason, by=by, asked_at=now
     )
-    _note(row, ("move-pipe", "asked"), now, reason=reason, by=by)
+    _note(row, ("move-pipe", ControlAction.Outcome.REQUESTED), now, reason=reason, by=by)
     return row
 
 
 @transaction.atomic
-def cancel_migration(*, relocation: PipeMigration, says: str, now: datetime, by: User | None = None) -> bool:
+def cancel_migration(*, migration: PipeMigration, says: str, now: datetime, by: User | None = None) -> bool:
     """Cancel a migration. Returns False if the pipe has been switched already, or the migration has ended."""
-    mine = PipeMigration.objects.filter(id=relocation.id, state=MigrationState.REQUESTED)
+    mine = PipeMigration.objects.filter(id=migration.id, state=MigrationState.REQUESTED)
     if not mine.update(state=MigrationState.GIVEN_UP, says=says[:300], finished_at=now):
         return False
-    republish_pipe(pipe_id=relocation.pipe_id)  # the target no longer holds the pipe's messages
-    _note(relocation, ("move-pipe", "given up"), now, reason=says, by=by)
+    republish_pipe(pipe_id=migration.pipe_id)  # the target no longer holds the pipe's messages
+    _note(migration, ("move-pipe", ControlAction.Outcome.CANCELLED), now, reason=says, by=by)
     return True
 
 
 @transaction.atomic
-def hold_at_target(*, relocation: PipeMigration, now: datetime) -> bool:
+def hold_at_target(*, migration: PipeMigration, now: datetime) -> bool:
     """Make the target hold the pipe's messages, for a pipe that keeps an order while the source has earlier messages.
 
     No message arrives there before the switch, which waits until all lanes of the target know of the hold. Returns
     False if it holds them already, or the migration has been switched or ended.
     """
-    mine = PipeMigration.objects.filter(id=relocation.id, state=MigrationState.REQUESTED, held_at=None)
+    mine = PipeMigration.objects.filter(id=migration.id, state=MigrationState.REQUESTED, held_at=None)
     if not mine.update(held_at=now):
         return False
-    republish_pipe(pipe_id=relocation.pipe_id)
+    republish_pipe(pipe_id=migration.pipe_id)
     return True
 
 
 @transaction.atomic
-def switch_pipe(*, relocation: PipeMigration, now: datetime) -> bool:
-    """Move requested -> draining: the next version of the pipe's record names the target. False if not possible."""
-    row = PipeMigration.objects.select_for_update().get(id=relocation.id)
+def switch_pipe(*, migration: PipeMigration, now: datetime) -> bool:
+    """Switch the pipe to the target, requested -> draining: its next record names it. Returns False if it must wait."""
+    row = PipeMigration.objects.select_for_update().get(id=migration.id)
     if row.state != MigrationState.REQUESTED or why_busy(row.pipe) or why_unfit(row.pipe, row.target_id):
         return False
     if row.held_at is None and must_keep_order(row.pipe):
         return False
     _place(row)
     PipeMigration.objects.filter(id=row.id).update(state=MigrationState.DRAINING, switched_at=now, says="")
-    _note(row, ("switch-pipe", "done"), now, reason=row.reason)
+    _note(row, ("switch-pipe", ControlAction.Outcome.DONE), now, reason=row.reason)
     return True
 
 
 @transaction.atomic
-def reverse_migration(*, relocation: PipeMigration, why: str, now: datetime) -> bool:
-    """Draining -> turned back: new events are sent to the source cell again, and the target is drained."""
-    mine = PipeMigration.objects.filter(id=relocation.id, state=MigrationState.DRAINING)
+def reverse_migration(*, migration: PipeMigration, why: str, now: datetime) -> bool:
+    """Turn a migration back (draining -> turned back): new events are sent to the source again; the target drains."""
+    mine = PipeMigration.objects.filter(id=migration.id, state=MigrationState.DRAINING)
     if not mine.update(state=MigrationState.TURNED_BACK, says=why[:300], finished_at=now):
         return False
     back = PipeMigration.objects.create(
-        pipe_id=relocation.pipe_id,
-        source_id=relocation.target_id,
-        target_id=relocation.source_id,
+        pipe_id=migration.pipe_id,
+        source_id=migration.target_id,
+        target_id=migration.source_id,
         state=MigrationState.DRAINING,
         reason=why[:300],
         asked_at=now,
         switched_at=now,
-        back_of=relocation,
+        back_of=migration,
     )
     _place(back)
-    _note(back, ("switch-pipe", "turned back"), now, reason=why)
+    _note(back, ("switch-pipe", ControlAction.Outcome.ROLLED_BACK), now, reason=why)
     return True
 
 
 @transaction.atomic
-def finish_migration(*, relocation: PipeMigration, now: datetime) -> bool:
-    """Draining -> done: no message of the pipe is queued on the source. Returns False if it was not draining."""
-    mine = PipeMigration.objects.filter(id=relocation.id, state=MigrationState.DRAINING)
+def finish_migration(*, migration: PipeMigration, now: datetime) -> bool:
+    """End a migration, draining -> done: the source has no message of the pipe queued. False if it was not draining."""
+    mine = PipeMigration.objects.filter(id=migration.id, state=MigrationState.DRAINING)
     if not mine.update(state=MigrationState.DONE, says="", finished_at=now):
         return False
-    republish_pipe(pipe_id=relocation.pipe_id)
-    _note(relocation, ("move-pipe", "done"), now)
+    republish_pipe(pipe_id=migration.pipe_id)
+    _note(migration, ("move-pipe", ControlAction.Outcome.DONE), now)
     return True
 
 
@@ -163,7 +163,12 @@ def _place(row: PipeMigration) -> None:
 
 
 def _note(
-    row: PipeMigration, what: tuple[str, str], now: datetime, *, reason: str = "", by: User | None = None
+    row: PipeMigration,
+    what: tuple[str, ControlAction.Outcome],
+    now: datetime,
+    *,
+    reason: str = "",
+    by: User | None = None,
 ) -> None:
     """Add an audit entry for each of the two cells, so that both pages show it. `what`: action and outcome."""
     controller, (action, outcome) = (ControlAction.PERSON if by else "provision"), what

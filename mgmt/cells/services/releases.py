@@ -87,4 +87,5 @@ def _store(release: Release, author: User | None, now: datetime) -> Rollout:
 
 def _audit(action: str, release: str, author: User | None, now: datetime, why: str) -> None:
     who = ControlAction.PERSON if author else "deploy"
-    note(who, action, outcome="done", at=now, reason=why, author=author, detail={"release": release})
+    outcome = ControlAction.Outcome.DONE
+    note(who, action, outcome=outcome, at=now, reason=why, author=author, detail={"release": release})

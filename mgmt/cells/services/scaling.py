@@ -39,7 +39,7 @@ def set_scale_policy(
         note(
             ControlAction.PERSON,
             "scale-policy",
-            outcome="done",
+            outcome=ControlAction.Outcome.DONE,
             at=now,
             cell=cell,
             reason=reason,

@@ -16,9 +16,10 @@ from mgmt.deliveries.queries.attempts import OUTCOMES, AttemptFilter, AttemptLin
 from mgmt.pipes.page_context import pipe_context
 from mgmt.web import access
 from mgmt.web.export import KINDS, MOST_ROWS, export
-from mgmt.web.rendering import as_curl, for_members, once, part_of, show, viewer_of
+from mgmt.web.rendering import as_curl, for_members, once, show, viewer_of
 
 MOST: Final = 100
+_LIVE: Final = {"head": "pipes/base.html", "attempts": "deliveries/attempts.html"}
 _COLUMNS: Final = (
     "at", "message_id", "position", "destination", "revision", "number", "outcome", "status", "reason", "address",
     "total_us", "split", "next_at", "gives_up_at", "answer",
@@ -50,8 +51,7 @@ def attempts(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "most_rows": MOST_ROWS,
         "curl": as_curl(request, f"pipes/{pipe.id}/attempts/"),
     }
-    template, part = part_of(request, {"attempts": "deliveries/attempts.html"}) or ("deliveries/attempts.html", "")
-    return show(request, template, context, tenant=pipe.tenant, part=part)
+    return show(request, "deliveries/attempts.html", context, tenant=pipe.tenant, live=_LIVE)
 
 
 def _wanted(request: HttpRequest) -> AttemptFilter:

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 
 from mgmt.deliveries.causes import BY_CODE
 from mgmt.deliveries.pages.message_selection import WITHINS, filters_of, ids_of, since_of
-from mgmt.deliveries.pages.redrives import latest_moves
+from mgmt.deliveries.pages.redrives import latest_redrives
 from mgmt.deliveries.presenters import (
     DeadLetterGroup,
     DeadLetterLine,
@@ -30,10 +30,11 @@ from mgmt.models import DeadLetter, OffsetSet, Pipe, Redrive
 from mgmt.pipes.page_context import pipe_context
 from mgmt.web import access
 from mgmt.web.export import KINDS, MOST_ROWS, export
-from mgmt.web.rendering import as_curl, for_members, number_of, once, part_of, show, viewer_of
+from mgmt.web.rendering import as_curl, for_members, number_of, once, show, viewer_of
 
 MOST: Final = 100
-_PARTS: Final = {
+_LIVE: Final = {
+    "head": "pipes/base.html",
     "heaps": "deliveries/dead_letters.html",
     "letters": "deliveries/dead_letters.html",
     "moves": "deliveries/redrives.html",
@@ -65,12 +66,11 @@ def dead(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "get_lines": once(lambda: _lines(get_rows()[:MOST])),
         "get_older": once(lambda: get_rows()[MOST - 1].id if len(get_rows()) > MOST else 0),
         "get_heaps": once(partial(_heaps, pipe, filters)),
-        "get_moves": once(partial(latest_moves, pipe, Redrive.What.REDRIVE)),
+        "get_moves": once(partial(latest_redrives, pipe, Redrive.What.REDRIVE)),
         "most_rows": MOST_ROWS,
         "curl": as_curl(request, f"pipes/{pipe.id}/dead-letters/"),
     }
-    template, part = part_of(request, _PARTS) or ("deliveries/dead_letters.html", "")
-    return show(request, template, context, tenant=pipe.tenant, part=part)
+    return show(request, "deliveries/dead_letters.html", context, tenant=pipe.tenant, live=_LIVE)
 
 
 @for_members

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods
 from dataplane.spec import SpecError, parse_pipe_spec, spec_to_builtins
 from mgmt import services
 from mgmt.deliveries.credential_form import AskedCredential, asked_credentials, posted_credentials
-from mgmt.deliveries.queries.health import is_unwell
+from mgmt.deliveries.queries.health import is_unhealthy
 from mgmt.deliveries.settings_form import (
     THENS,
     TIMEOUT_RULES,
@@ -75,7 +75,7 @@ def _save(
             based_on=based_on,
             author=viewer_of(request),
             credentials=posted_credentials(request.POST),
-            at_once=True if is_unwell(destination) else None,
+            at_once=True if is_unhealthy(destination) else None,
         )
     except services.CredentialNeededError as exc:
         return answer(settings, asked=asked_credentials(exc.needed), status=422)
@@ -107,7 +107,7 @@ def _page(
     context = pipe_context(pipe, "settings") | {
         "asked_credentials": asked,
         "destination": destination,
-        "is_unwell": is_unwell(destination),
+        "is_unhealthy": is_unhealthy(destination),
         "settings": settings,
         "thens": list(THENS.items()),
         "based_on": based_on,

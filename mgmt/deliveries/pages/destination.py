@@ -29,12 +29,15 @@ from mgmt.ledger.queries.minutes import bins_at
 from mgmt.models import Destination, Pipe
 from mgmt.pipes.page_context import pipe_context
 from mgmt.web import access
-from mgmt.web.rendering import act_and_report, as_curl, for_members, once, part_of, show, viewer_of
+from mgmt.web.rendering import act_and_report, as_curl, for_members, once, show, viewer_of
 
 MOST_ATTEMPTS: Final = 10
 MOST_ALERTS: Final = 10
 MOST_TESTS: Final = 5
-_PARTS: Final = dict.fromkeys(("state", "now", "attempts"), "deliveries/destination.html")
+_LIVE: Final = {
+    "head": "pipes/base.html",
+    **dict.fromkeys(("state", "now", "attempts"), "deliveries/destination.html"),
+}
 
 
 @for_members
@@ -110,5 +113,4 @@ def _page(
         "get_tests": once(lambda: [delivery_test_result(one) for one in latest_tests(row)[:MOST_TESTS]]),
         "curl": as_curl(request, f"pipes/{pipe.id}/destinations/{row.name}/"),
     }
-    template, part = part_of(request, _PARTS) or ("deliveries/destination.html", "")
-    return show(request, template, context, tenant=pipe.tenant, part=part, status=status)
+    return show(request, "deliveries/destination.html", context, tenant=pipe.tenant, live=_LIVE, status=status)

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from mgmt.cells.queries.pipe_migrations import held_for_order
-from mgmt.deliveries.pages.redrives import latest_moves
+from mgmt.deliveries.pages.redrives import latest_redrives
 from mgmt.deliveries.presenters import HeldGroup, held_group
 from mgmt.deliveries.queries.delivery import delivery_states
 from mgmt.deliveries.queries.message_selection import held_before_steps
@@ -17,10 +17,10 @@ from mgmt.models import Destination, Pipe, Redrive
 from mgmt.pipes.page_context import pipe_context
 from mgmt.web import access
 from mgmt.web.export import KINDS, export
-from mgmt.web.rendering import as_curl, for_members, once, part_of, show, viewer_of
+from mgmt.web.rendering import as_curl, for_members, once, show, viewer_of
 
 _COLUMNS: Final = ("destination", "state", "why", "since", "messages", "oldest")
-_PARTS: Final = {"held": "deliveries/held.html", "moves": "deliveries/redrives.html"}
+_LIVE: Final = {"head": "pipes/base.html", "held": "deliveries/held.html", "moves": "deliveries/redrives.html"}
 
 
 @for_members
@@ -36,10 +36,9 @@ def held(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "get_entrance": once(partial(held_before_steps, pipe_id=pipe.id)),
         "is_moved": once(held_for_order().filter(pipe=pipe).exists),
         "curl": as_curl(request, f"pipes/{pipe.id}/standings/"),
-        "get_moves": once(partial(latest_moves, pipe, Redrive.What.RELEASE)),
+        "get_moves": once(partial(latest_redrives, pipe, Redrive.What.RELEASE)),
     }
-    template, part = part_of(request, _PARTS) or ("deliveries/held.html", "")
-    return show(request, template, context, tenant=pipe.tenant, part=part)
+    return show(request, "deliveries/held.html", context, tenant=pipe.tenant, live=_LIVE)
 
 
 def _lines(pipe: Pipe) -> list[HeldGroup]:

@@ -103,11 +103,11 @@ def _shown(
         "withins": list(WITHINS),
         "found": preview(pipe_id=pipe.id, chosen=chosen),
         "get_listed": once(lambda: list(listed(pipe.id, chosen)[:MOST_LISTED])),
-        "curl": as_curl(request, f"pipes/{pipe.id}/moves/", _move_body(chosen)),
+        "curl": as_curl(request, f"pipes/{pipe.id}/moves/", _redrive_body(chosen)),
     }
 
 
-def _move_body(chosen: MessageSelection) -> dict[str, Any]:
+def _redrive_body(chosen: MessageSelection) -> dict[str, Any]:
     return {"destination": "", **chosen.to_builtins(), "rate_per_s": RATE_PER_S}
 
 

@@ -32,7 +32,7 @@ class RedriveRateForm(forms.Form):
 
 @for_members
 @require_POST
-def abort_move(request: HttpRequest, pipe_id: str, move_id: str) -> HttpResponse:
+def abort_redrive(request: HttpRequest, pipe_id: str, move_id: str) -> HttpResponse:
     """Stop a redrive or release; messages that it has not reached stay where they are."""
     move = access.get_redrive(viewer_of(request), pipe_id, move_id, access.MOVE_MESSAGES)
     if services.cancel_redrive(move=move):
@@ -42,6 +42,6 @@ def abort_move(request: HttpRequest, pipe_id: str, move_id: str) -> HttpResponse
     return redirect("console:dead" if move.what == Redrive.What.REDRIVE else "console:held", pipe_id)
 
 
-def latest_moves(pipe: Pipe, what: str) -> list[RedriveLine]:
+def latest_redrives(pipe: Pipe, what: str) -> list[RedriveLine]:
     """Return the newest redrives or releases, newest first."""
     return [redrive_line(row) for row in redrives_of(pipe=pipe).filter(what=what)[:MOST_SHOWN]]

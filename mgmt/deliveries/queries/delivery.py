@@ -61,8 +61,8 @@ def dead_letters(
 ) -> QuerySet[DeadLetter]:
     """Return a pipe's listed dead letters, newest first.
 
-    None and "" match all, except `destination=""`, which finds letters that ended before one was chosen. Times:
-    `since` <= time < `until`.
+    None and "" match all, except `destination=""`, which finds dead letters of messages that ended before the route.
+    Times: `since` <= time < `until`.
     """
     rows = DeadLetter.objects.filter(pipe_id=pipe.id).select_related("move")
     if destination is not None:
@@ -87,7 +87,7 @@ def held_messages(
 def without_redrive(*, pipe: Pipe, redrivable: Sequence[WaitingMessages]) -> list[WaitingMessages]:
     """Return the listed dead letters, by destination and cause, that no redrive can take.
 
-    They ended in the steps of a destination, have only a part of their event, or come from an earlier release.
+    They ended in the steps of a destination, hold only a part of their event, or come from an earlier release.
     `redrivable`: the pipe's dead letters that a redrive can take.
     """
     known = {one.cause: one.count for one in redrivable if not one.destination}

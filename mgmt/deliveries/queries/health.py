@@ -84,7 +84,7 @@ def backlog_of(*, pipe_id: str, destination: str, since: int) -> Backlog:
 
 def health_rows(pipe_ids: Iterable[str]) -> dict[str, list[DestinationHealth]]:
     """Return the health of the destinations of each pipe that had failures or waiting messages."""
-    rows = DestinationHealth.objects.filter(destination__pipe_id__in=list(pipe_ids)).select_related("destination")
+    rows = DestinationHealth.objects.filter(destination__pipe__id__any_of=pipe_ids).select_related("destination")
     found: defaultdict[str, list[DestinationHealth]] = defaultdict(list)
     for row in rows.order_by("destination__name"):
         found[row.destination.pipe_id].append(row)
@@ -96,12 +96,12 @@ def oldest_waiting(rows: Iterable[DestinationHealth]) -> datetime | None:
     return min((row.oldest_at for row in rows if row.oldest_at), default=None)
 
 
-def is_unwell(destination: Destination) -> bool:
+def is_unhealthy(destination: Destination) -> bool:
     """Return True if the destination is suspended, fails or is behind: new settings must reach all keys at once."""
     if destination.state == Destination.State.SUSPENDED:
         return True
-    unwell = Q(failing_since__isnull=False) | Q(delayed_since__isnull=False)
-    return DestinationHealth.objects.filter(unwell, destination=destination).exists()
+    unhealthy = Q(failing_since__isnull=False) | Q(delayed_since__isnull=False)
+    return DestinationHealth.objects.filter(unhealthy, destination=destination).exists()
 
 
 def _suspects(pipe_id: str, destination: str, since: int) -> dict[int, int]:

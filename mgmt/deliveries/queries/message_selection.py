@@ -14,7 +14,7 @@ from mgmt.ramps.admission_schedule import filed_under
 
 MINUTE_S: Final = 60
 HOUR_S: Final = 3_600
-MOST_PER_MOVE: Final = 200_000  # two bytes each at worst: the record of a redrive must fit the control topic
+MOST_PER_REDRIVE: Final = 200_000  # two bytes each at worst: the record of a redrive must fit the control topic
 LISTS: Final[Mapping[str, type[ListedMessage]]] = {OffsetSet.Kind.DEAD: DeadLetter, OffsetSet.Kind.HELD: HeldMessage}
 
 
@@ -62,7 +62,7 @@ class RedrivePreview:
     oldest: datetime | None
     newest: datetime | None
     unready: int = 0
-    most: int = MOST_PER_MOVE
+    most: int = MOST_PER_REDRIVE
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def unready(*, pipe_id: str, chosen: MessageSelection) -> int:
 
 def waiting(*, pipe_ids: Iterable[str], destination: str = "") -> list[WaitingMessages]:
     """Return each destination's held and dead messages by cause, oldest first."""
-    rows = OffsetSet.objects.filter(pipe_id__in=list(pipe_ids))
+    rows = OffsetSet.objects.filter(pipe_id__any_of=pipe_ids)
     if destination:
         rows = rows.filter(destination=destination)
     keys = ("pipe_id", "destination", "kind", "cause")

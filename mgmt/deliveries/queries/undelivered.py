@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from django.db.models import Q
-
-from dataplane.ledger.bins import Bin, BucketAccount, derive
+from dataplane.ledger.bins import Bin, BucketAccount, all_are_delivered, derive
 from dataplane.ledger.facts import Fact, cause_of
 from mgmt.deliveries.queries.message_selection import waiting
 from mgmt.ledger.queries.bucket_range import BucketRange, start_of
@@ -106,6 +104,8 @@ def _in_ledger(pipe_ids: Sequence[str], span: BucketRange) -> Iterable[tuple[_Ke
     retried = _retried(pipe_ids, span)
     sealed = _sealed(pipe_ids, span, retried)
     for minute, books in books_of(retried | sealed).items():
+        if all_are_delivered(books):
+            continue
         since = start_of(minute.bucket)
         for (where, bin_), count in _counts(derive(books), lost_is_final=minute in sealed).items():
             yield (minute.pipe_id, where, bin_, ""), since, count
@@ -140,21 +140,24 @@ def _undelivered_cause(
 
 
 def _retried(pipe_ids: Sequence[str], span: BucketRange) -> set[MinuteKey]:
-    rows = FactRow.objects.filter(pipe_id__in=pipe_ids, bucket__range=(span.first, span.last))
+    rows = FactRow.objects.filter(pipe_id__any_of=pipe_ids, bucket__range=(span.first, span.last))
     waited = rows.filter(fact__in=(str(Fact.PARKED), str(Fact.HELD), str(Fact.REDRIVEN)))
     return {MinuteKey(*row) for row in waited.values_list("pipe_id", "bucket").distinct()}
 
 
 def _sealed(pipe_ids: Sequence[str], span: BucketRange, retried: set[MinuteKey]) -> set[MinuteKey]:
     """Return the sealed minutes that lost a message at their seal, or that may have lost one since."""
-    rows = Seal.objects.filter(pipe_id__in=pipe_ids, bucket__range=(span.first, span.last))
-    rows = rows.filter(Q(lost__gt=0) | Q(bucket__in={minute.bucket for minute in retried}))
-    return {MinuteKey(*row) for row in rows.values_list("pipe_id", "bucket")}
+    lossy = Seal.objects.filter(pipe_id__any_of=pipe_ids, bucket__range=(span.first, span.last), lost__gt=0)
+    of_retried = Seal.objects.filter(
+        pipe_id__in={minute.pipe_id for minute in retried}, bucket__in={minute.bucket for minute in retried}
+    )
+    found = lossy.values_list("pipe_id", "bucket").union(of_retried.values_list("pipe_id", "bucket"))
+    return {MinuteKey(*row) for row in found}
 
 
 def _last_attempts(pipe_ids: Sequence[str]) -> dict[tuple[str, str, str], DeliveryAttempt]:
     """Return the newest failed attempt of each outcome at each destination."""
-    rows = DeliveryAttempt.objects.filter(pipe_id__in=pipe_ids, outcome__in=("parked", "dead"))
+    rows = DeliveryAttempt.objects.filter(pipe_id__any_of=pipe_ids, outcome__in=("parked", "dead"))
     keys = ("pipe_id", "destination", "outcome")
     newest = rows.order_by(*keys, "-at").distinct(*keys)
     return {(row.pipe_id, row.destination, row.outcome): row for row in newest}

@@ -58,7 +58,7 @@ def suspend_destination(*, pipe_id: str, name: str, of_version: int, cause: str,
     address, which also clears the lane's decision.
     """
     row = Destination.objects.filter(pipe_id=pipe_id, name=name, version=of_version).first()
-    return row is not None and move_destination(
+    return row is not None and change_destination_state(
         row=row, was=[DestinationState.ACTIVE], becomes=DestinationState.SUSPENDED, cause=cause, reason=reason
     )
 
@@ -72,11 +72,11 @@ def reactivate_destination(*, pipes: QuerySet[Pipe], since: datetime) -> list[De
     return [
         row
         for row in suspended
-        if move_destination(row=row, was=[DestinationState.SUSPENDED], becomes=DestinationState.ACTIVE)
+        if change_destination_state(row=row, was=[DestinationState.SUSPENDED], becomes=DestinationState.ACTIVE)
     ]
 
 
-def move_destination(
+def change_destination_state(
     *,
     row: Destination,
     was: Sequence[str],
@@ -183,7 +183,7 @@ def check_credential(config: Mapping[str, Any], credential: Mapping[str, str]) -
 
 
 def _change_state(destination: Destination, was: Sequence[str], becomes: str, by: User | None) -> bool:
-    moved = move_destination(row=destination, was=was, becomes=becomes, by=by)
+    moved = change_destination_state(row=destination, was=was, becomes=becomes, by=by)
     _refuse_removed(destination)
     return moved
 

@@ -17,7 +17,7 @@ from dataplane.tables.redrives import decode_offsets, encode_offsets, parse_plac
 from mgmt.deliveries.queries.message_selection import (
     HOUR_S,
     LISTS,
-    MOST_PER_MOVE,
+    MOST_PER_REDRIVE,
     MessageSelection,
     SelectedPart,
     parts,
@@ -67,7 +67,7 @@ def add_places(found: Iterable[StoredPosition]) -> None:
             _set(row, BitMap64.deserialize(bytes(row.offsets)) | BitMap64([one.offset for one in added]))
 
 
-def remove_places(pipe_id: str, chosen: MessageSelection, most: int = MOST_PER_MOVE) -> list[SelectedPart]:
+def remove_places(pipe_id: str, chosen: MessageSelection, most: int = MOST_PER_REDRIVE) -> list[SelectedPart]:
     """Remove the oldest `most` offsets of a selection from their sets and return them; each offset is taken once."""
     ids = list(rows_of(pipe_id, chosen).values_list("id", flat=True))
     locked = {row.id: row for row in OffsetSet.objects.select_for_update().filter(id__in=ids).order_by("id")}

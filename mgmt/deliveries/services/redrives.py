@@ -16,7 +16,7 @@ from django.utils import timezone
 from dataplane.names import ALL_KEYS_PERCENT
 from dataplane.tables.redrives import RedriveProgress
 from mgmt.cells.queries.pipe_migrations import held_for_order
-from mgmt.deliveries.queries.message_selection import MOST_PER_MOVE, MessageSelection, unready
+from mgmt.deliveries.queries.message_selection import MOST_PER_REDRIVE, MessageSelection, unready
 from mgmt.deliveries.services.offset_sets import as_taken, claim_listed, put_back, remove_places, united
 from mgmt.errors import InvalidValue, NothingToRedriveError, PipePausedError
 from mgmt.models import Alert, Destination, OffsetSet, Pipe, Redrive, User
@@ -48,7 +48,7 @@ def start_redrive(
     rate_per_s: float = RATE_PER_S,
     by: User | None = None,
     alert: Alert | None = None,
-    most: int = MOST_PER_MOVE,
+    most: int = MOST_PER_REDRIVE,
     probe: bool = False,
     through: bool = False,
 ) -> Redrive:
@@ -142,8 +142,8 @@ def _leftovers(cell: str | None) -> QuerySet[Destination]:
 
 def _held_before_steps(cell: str | None) -> QuerySet[Pipe]:
     """Return pipes with messages that are held before their steps although their keys are admitted."""
-    let_in = LPad(Cast(Coalesce(OuterRef("admission__share"), ALL_KEYS_PERCENT), CharField()), 3, Value("0"))
-    rows = Pipe.objects.filter(_left_over(pipe_id=OuterRef("id"), destination=Value(""), cause__lte=let_in))
+    admitted = LPad(Cast(Coalesce(OuterRef("admission__share"), ALL_KEYS_PERCENT), CharField()), 3, Value("0"))
+    rows = Pipe.objects.filter(_left_over(pipe_id=OuterRef("id"), destination=Value(""), cause__lte=admitted))
     rows = rows.exclude(state=Pipe.State.PAUSED).exclude(id__in=held_for_order().values("pipe"))
     rows = rows.select_related("admission")
     return (rows.filter(cell_id=cell) if cell else rows).order_by("id")

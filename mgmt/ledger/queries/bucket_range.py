@@ -11,6 +11,8 @@ SPANS: Final[Mapping[str, int]] = {"15m": 15, "1h": 60, "6h": 360, "24h": 1440}
 DEFAULT_SPAN: Final = "1h"
 MOST_SELECTED_MIN: Final = max(SPANS.values())
 _MOST_POINTS: Final = 72
+_PART_MIN: Final = (1, 5, 30, 120, 720)  # lengths of parts
+_MOST_PARTS: Final = 14
 _KEPT_MIN: Final = 400 * 24 * 60  # nothing that pages show is kept for longer
 _TYPED: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?Z?")
 
@@ -32,6 +34,21 @@ class BucketRange:
         """Number of buckets in the range."""
         return self.last - self.first + 1
 
+    @property
+    def part_minutes(self) -> int:
+        """Length of a part in minutes."""
+        fitting = (length for length in _PART_MIN if length * _MOST_PARTS >= self.minutes)
+        return next(fitting, _PART_MIN[-1])
+
+    def parts(self) -> list[range]:
+        """Return the range divided at the clock, such as at every full hour, for trends of many pipes.
+
+        The first part may be shorter, and the last one has only begun.
+        """
+        step = self.part_minutes
+        starts = range(self.first // step * step, self.last + 1, step)
+        return [range(max(start, self.first), min(start + step, self.last + 1)) for start in starts]
+
     def groups(self) -> list[range]:
         """Return the range divided into at most 72 groups of equal length, for charts over time."""
         step = -(-self.minutes // _MOST_POINTS)
@@ -50,7 +67,15 @@ def selected_range(since: str, until: str, now: datetime) -> BucketRange:
 
     Raises SelectionError.
     """
-    first, end, current = _typed_bucket(since), _typed_bucket(until), bucket_at(now)
+    return _minutes(_typed_bucket(since), _typed_bucket(until), bucket_at(now))
+
+
+def range_between(since: datetime, until: datetime, now: datetime) -> BucketRange:
+    """Return the minutes from that of `since` (included) to that of `until` (excluded). Raises SelectionError."""
+    return _minutes(bucket_at(since), bucket_at(until), bucket_at(now))
+
+
+def _minutes(first: int, end: int, current: int) -> BucketRange:
     if end <= first:
         raise SelectionError("the end has to be after the start")
     if end - first > MOST_SELECTED_MIN:

@@ -2,16 +2,21 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
+from django.db import connection
 from pyroaring import BitMap64
 
 from dataplane.ledger.bins import BucketAccount, BucketFacts, derive
 from dataplane.ledger.facts import FactKey
 from dataplane.names import PartitionKey, Purpose
 from mgmt.cells.queries.cells import cells_of, passed_at
-from mgmt.models import FactRow, HighOffset, Topic
+from mgmt.models import HighOffset, Topic
 
+_FACTS: Final = """
+SELECT pipe_id, bucket, node, fact, detail, child, positions FROM "mgmt_factrow"
+WHERE pipe_id = ANY(%s) AND bucket = ANY(%s) AND bucket BETWEEN %s AND %s
+"""
 Topics = dict[Purpose, list[tuple[str, int]]]
 
 
@@ -59,11 +64,11 @@ def books_of(minutes: Iterable[MinuteKey]) -> dict[MinuteKey, BucketFacts]:
 
 
 def _facts(pipes: set[str], buckets: set[int]) -> Mapping[MinuteKey, dict[FactKey, BitMap64]]:
-    rows = FactRow.objects.filter(pipe_id__in=pipes, bucket__in=buckets).values_list(
-        "pipe_id", "bucket", "node", "fact", "detail", "child", "positions"
-    )
     merged: dict[MinuteKey, dict[FactKey, BitMap64]] = defaultdict(dict)
-    for pipe_id, bucket, node, fact, detail, child, positions in rows.iterator():
+    with connection.cursor() as cursor:  # thousands of rows for home: no queryset, and few values to bind
+        cursor.execute(_FACTS, [list(pipes), list(buckets), min(buckets), max(buckets)])
+        rows = cursor.fetchall()
+    for pipe_id, bucket, node, fact, detail, child, positions in rows:
         book = merged[MinuteKey(pipe_id, bucket)]
         key, units = FactKey(node, fact, detail, child), BitMap64.deserialize(bytes(positions))
         book[key] = book[key] | units if key in book else units
@@ -71,7 +76,7 @@ def _facts(pipes: set[str], buckets: set[int]) -> Mapping[MinuteKey, dict[FactKe
 
 
 def _high_offsets(pipes: set[str], buckets: set[int]) -> Mapping[MinuteKey, dict[PartitionKey, int]]:
-    rows = HighOffset.objects.filter(pipe_id__in=pipes, bucket__in=buckets)
+    rows = HighOffset.objects.filter(pipe_id__any_of=pipes, bucket__in=buckets)
     found: dict[MinuteKey, dict[PartitionKey, int]] = defaultdict(dict)
     for pipe_id, bucket, topic, partition, offset in rows.values_list(
         "pipe_id", "bucket", "topic", "partition", "offset"

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from dataplane.ledger.bins import OVERWRITTEN, BucketAccount, BucketFacts, derive
+from dataplane.ledger.bins import BucketAccount, BucketFacts, derive
 from dataplane.ledger.losses import BucketLoss, LostUnit, bucket_loss, lost_units
 from dataplane.ledger.units import format_position
+from mgmt.ledger.last_seen import last_seen_of
 from mgmt.ledger.queries.ledger import MinuteKey, books_of
 
 MOST_LOST: Final = 200
@@ -17,19 +18,15 @@ MOST_LOST: Final = 200
 class LostMessage:
     """A lost message: row of the loss table; `child` is 0 for the message itself.
 
-    seen: the nodes that saw it, in order of travel
+    seen: the nodes that saw it, in order of travel; `last_seen` is the last one
     """
 
     position: str
     child: int
     destination: str
     seen: tuple[str, ...]
-    overwritten: bool = False
-
-    @property
-    def last_seen(self) -> str:
-        """Name of the last node that saw the message."""
-        return self.seen[-1]
+    last_seen: str
+    last_seen_words: str
 
 
 @dataclass(frozen=True)
@@ -63,14 +60,15 @@ def minute_losses(
 
 def all_lost(minute: MinuteKey) -> Iterator[LostMessage]:
     """Yield every lost message of a minute, for exports."""
-    yield from map(_message, lost_units(books_of([minute])[minute]))
+    books = books_of([minute])[minute]
+    yield from (_message(books, unit) for unit in lost_units(books))
 
 
 def _losses(books: BucketFacts, account: BucketAccount, first: int, most: int) -> MinuteLosses:
     found = islice(lost_units(books, account, first=first), most)
-    return MinuteLosses(bucket_loss(account), tuple(map(_message, found)), first)
+    return MinuteLosses(bucket_loss(account), tuple(_message(books, unit) for unit in found), first)
 
 
-def _message(unit: LostUnit) -> LostMessage:
-    position = format_position(unit.position)
-    return LostMessage(position, max(unit.child, 0), unit.destination, unit.seen, unit.child == OVERWRITTEN)
+def _message(books: BucketFacts, unit: LostUnit) -> LostMessage:
+    last = last_seen_of(books, unit.position, unit.child, unit.destination)
+    return LostMessage(format_position(unit.position), max(unit.child, 0), unit.destination, unit.seen, *last)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from django.db.models import Value
+
 from dataplane.ledger.bins import OPEN, Bin, Bins, BucketAccount
 from dataplane.ledger.losses import BucketLoss, NodeCounts, counted_loss, node_counts
 from mgmt.ledger.queries.bucket_range import BucketRange, start_of
@@ -107,7 +109,13 @@ _COLUMNS: Final = (
 
 def loss_table(*, pipe_id: str, span: BucketRange, most: int) -> LossTable:
     """Return the pipe's loss table for a range, with the newest `most` buckets."""
-    lines = sorted(minute_lines([pipe_id], span)[pipe_id], key=lambda line: -line.bucket)
+    return loss_table_of(minute_lines([pipe_id], span).get(pipe_id, ()), span, most)
+
+
+def loss_table_of(minutes: Iterable[MinuteLoss], span: BucketRange, most: int) -> LossTable:
+    """Return the loss table for a range from the minutes of one that contains it. Pure."""
+    within = (line for line in minutes if span.first <= line.bucket <= span.last)
+    lines = sorted(within, key=lambda line: -line.bucket)
     return LossTable(tuple(lines[:most]), len(lines), add_up(lines) if lines else None, lost_sealed(lines))
 
 
@@ -127,13 +135,13 @@ def minute_lines(pipe_ids: Sequence[str], span: BucketRange) -> Mapping[str, lis
     lines: dict[str, list[MinuteLoss]] = defaultdict(list)
     seals = {
         MinuteKey(seal.pipe_id, seal.bucket): seal
-        for seal in Seal.objects.filter(pipe_id__in=pipe_ids, bucket__range=(span.first, span.last))
+        for seal in Seal.objects.filter(pipe_id__any_of=pipe_ids, bucket__range=(span.first, span.last))
     }
-    gained = _gained(pipe_ids, span)
-    unchanged = {minute for minute, seal in seals.items() if minute not in gained and not _has_open(seal)}
-    found = accounts_of(_with_facts(pipe_ids, span) - unchanged)
+    with_facts, gained = _with_facts(pipe_ids, span)
+    unchanged = {minute for minute, seal in seals.items() if minute not in gained and not has_open(seal)}
+    found = accounts_of(with_facts - unchanged)
     for minute, account in found.items():
-        lines[minute.pipe_id].append(from_account(minute.bucket, account, seals.get(minute)))
+        lines[minute.pipe_id].append(_from_account(minute.bucket, account, seals.get(minute)))
     for minute in seals.keys() - found.keys():
         lines[minute.pipe_id].append(_from_seal(seals[minute]))
     return lines
@@ -145,7 +153,7 @@ def bins_at(*, pipe_id: str, destination: str, span: BucketRange) -> Counts:
     return _sum(part.bins for line in lines for part in line.destinations if part.name == destination)
 
 
-def from_account(bucket: int, account: BucketAccount, seal: Seal | None = None) -> MinuteLoss:
+def _from_account(bucket: int, account: BucketAccount, seal: Seal | None = None) -> MinuteLoss:
     """Return the line of a bucket from its present account."""
     parts = [DestinationLoss(UPSTREAM, _counts(account.upstream))]
     parts += [DestinationLoss(name, _counts(bins)) for name, bins in account.destinations.items()]
@@ -189,7 +197,7 @@ def _from_seal(seal: Seal) -> MinuteLoss:
     return MinuteLoss(seal.bucket, seal.sealed_at, seal.accepted, seal.unacked, bins, parts, seal.nodes, bins)
 
 
-def _has_open(seal: Seal) -> bool:
+def has_open(seal: Seal) -> bool:
     """Return True if a unit could change its bin without a new fact: marks decide on what waits."""
     return any(bins.get(name) for bins in seal.bins.values() for name in (*OPEN, Bin.HELD))
 
@@ -211,15 +219,17 @@ def _add_nodes(many: Iterable[NodeCounts]) -> NodeCounts:
     return list(total.values())
 
 
-def _with_facts(pipe_ids: Sequence[str], span: BucketRange) -> set[MinuteKey]:
-    rows = FactRow.objects.filter(pipe_id__in=pipe_ids, bucket__range=(span.first, span.last))
-    return {MinuteKey(*row) for row in rows.values_list("pipe_id", "bucket").distinct()}
-
-
-def _gained(pipe_ids: Sequence[str], span: BucketRange) -> set[MinuteKey]:
-    """Return the buckets that gained a fact after their seal."""
-    rows = LateCount.objects.filter(pipe_id__in=pipe_ids, bucket__range=(span.first, span.last))
-    return {MinuteKey(*row) for row in rows.values_list("pipe_id", "bucket").distinct()}
+def _with_facts(pipe_ids: Sequence[str], span: BucketRange) -> tuple[set[MinuteKey], set[MinuteKey]]:
+    """Return the buckets with facts, and those that gained a fact after their seal."""
+    facts, late = (
+        model.objects.filter(pipe_id__any_of=pipe_ids, bucket__range=(span.first, span.last))
+        .annotate(is_late=Value(is_late))
+        .values_list("pipe_id", "bucket", "is_late")
+        .distinct()
+        for model, is_late in ((FactRow, False), (LateCount, True))
+    )
+    rows = list(facts.union(late))
+    return {MinuteKey(*row[:2]) for row in rows if not row[2]}, {MinuteKey(*row[:2]) for row in rows if row[2]}
 
 
 def _counts(bins: Bins) -> Counts:

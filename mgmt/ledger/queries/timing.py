@@ -8,14 +8,14 @@ Every figure is read from sketches over one population, so no duration is a diff
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from django.db.models import QuerySet
 
 from dataplane.ledger.breakdown import Breakdown, Slice
 from dataplane.ledger.facts import INGEST
-from dataplane.ledger.sketch import P95, LagSketch
+from dataplane.ledger.sketch import P95, LagSketch, SketchGrid
 from dataplane.names import PROCESS_NODES, RAMP_PREFIX, transmit_node
 from mgmt.ledger.queries.bucket_range import BucketRange, start_of
 from mgmt.models import DestinationHealth, LagRow
@@ -118,46 +118,51 @@ class Timing:
     lags: tuple[LagPoint, ...] = ()
 
 
-@dataclass
-class _Node:
-    """Sketches of one node, merged over minutes and audit partitions."""
+class TimingRow(NamedTuple):
+    """Encoded sketches and breakdown of one node in one minute and audit partition."""
 
-    lag_in: LagSketch = field(default_factory=LagSketch)
-    lag_out: LagSketch = field(default_factory=LagSketch)
-    own: LagSketch = field(default_factory=LagSketch)
-
-    def add(self, encoded: Sequence[bytes | memoryview | None]) -> None:
-        for sketch, value in zip((self.lag_in, self.lag_out, self.own), encoded, strict=True):
-            if value is not None:
-                sketch.merge(LagSketch.decode(bytes(value)))
+    bucket: int
+    node: str
+    lag_in: bytes | memoryview | None
+    lag_out: bytes | memoryview | None
+    own: bytes | memoryview | None
+    breakdown: bytes | memoryview | None = None
 
 
 def timing(*, pipe_id: str, span: BucketRange) -> Timing:
     """Return the latency of one pipe within a span."""
-    nodes: defaultdict[str, _Node] = defaultdict(_Node)
-    minutes: defaultdict[int, Breakdown] = defaultdict(Breakdown)
-    ends: defaultdict[int, LagSketch] = defaultdict(LagSketch)
-    for bucket, node, breakdown, *sketches in (
-        _rows(pipe_id, span).values_list("bucket", "node", "breakdown", "lag_in", "lag_out", "own").iterator()
-    ):
-        nodes[node].add(sketches)
-        if node.startswith(_TRANSMIT) and sketches[1] is not None:
-            ends[bucket].merge(LagSketch.decode(bytes(sketches[1])))
-        if breakdown is not None:
-            minutes[bucket].merge(Breakdown.decode(bytes(breakdown)))
-    whole = _merged(minutes.values())
-    lags = [sketches.lag_out for node, sketches in nodes.items() if node.startswith(_TRANSMIT)]
-    lags += waiting_lags([pipe_id], span).values()
+    return timing_of(timing_rows(pipe_id=pipe_id, span=span), span, health_of([pipe_id]))
+
+
+def timing_rows(*, pipe_id: str, span: BucketRange) -> list[TimingRow]:
+    """Return the rows of one pipe within a span, for `timing_of` it or of any part of it."""
+    return [TimingRow(*row) for row in _rows(pipe_id, span).values_list(*TimingRow._fields)]
+
+
+def timing_of(rows: Iterable[TimingRow], span: BucketRange, health: Iterable[DestinationHealth]) -> Timing:
+    """Return the latency of one pipe within a span, from rows of a range that contains it.
+
+    health: of the pipe's destinations
+    """
+    within = [row for row in rows if span.first <= row.bucket <= span.last]
+    groups = span.groups()
+    breakdowns: defaultdict[int, list[Breakdown]] = defaultdict(list)  # by group
+    for row in within:
+        if row.breakdown is not None:
+            breakdowns[(row.bucket - span.first) // len(groups[0])].append(Breakdown.decode(bytes(row.breakdown)))
+    merged = {group: _merged(found) for group, found in breakdowns.items()}
+    whole = _merged(merged.values())
+    end_to_end_us, lags = _lags(within, waiting_lags(health, span).values(), groups)
     return Timing(
-        nodes=_node_timings(nodes),
+        nodes=_node_timings(within),
         pie=portions(whole),
-        series=_series(minutes, span),
+        series=_series(merged, groups),
         whole=_percentiles(whole.whole),
         mean_us=round(whole.sum_us / whole.count) if whole.count else None,
         source=_percentiles(whole.source),
-        end_to_end_us=_quantile(lags, P95),
-        skewed=any(sketch.min_us < 0 for node in nodes.values() for sketch in (node.lag_in, node.lag_out)),
-        lags=_lag_points(ends, span),
+        end_to_end_us=end_to_end_us,
+        skewed=any(_least_us(row.lag_in) < 0 or _least_us(row.lag_out) < 0 for row in within),
+        lags=lags,
     )
 
 
@@ -168,12 +173,12 @@ def measured_buckets(*, pipe_id: str, span: BucketRange) -> list[int]:
 
 def timing_by_bucket(*, pipe_id: str, buckets: Collection[int]) -> dict[int, tuple[NodeTiming, ...]]:
     """Return the lags and process durations of each node in each of these buckets; one query."""
-    found: dict[int, defaultdict[str, _Node]] = {bucket: defaultdict(_Node) for bucket in buckets}
+    found: dict[int, list[TimingRow]] = {bucket: [] for bucket in buckets}
     if not found:
         return {}
     rows = _rows(pipe_id, BucketRange("", min(found), max(found))).filter(bucket__in=list(found))
-    for bucket, node, *sketches in rows.values_list("bucket", "node", "lag_in", "lag_out", "own").iterator():
-        found[bucket][node].add(sketches)
+    for row in rows.values_list("bucket", "node", "lag_in", "lag_out", "own"):
+        found[row[0]].append(TimingRow(*row))
     return {bucket: _node_timings(nodes) for bucket, nodes in found.items()}
 
 
@@ -191,17 +196,23 @@ def end_to_end(pipe_ids: Sequence[str], span: BucketRange) -> dict[str, LagSketc
     return {pipe_id: sketch for pipe_id, sketch in found.items() if sketch.count}
 
 
-def waiting_lags(pipe_ids: Sequence[str], span: BucketRange) -> dict[str, LagSketch]:
-    """Return the lags of the messages that wait for their delivery, at the last check of their destination.
+def health_of(pipe_ids: Sequence[str]) -> list[DestinationHealth]:
+    """Return the health of the destinations at which messages wait."""
+    rows = DestinationHealth.objects.filter(destination__pipe_id__in=pipe_ids, waiting__gt=0)
+    return list(rows.select_related("destination"))
+
+
+def waiting_lags(health: Iterable[DestinationHealth], span: BucketRange) -> dict[str, LagSketch]:
+    """Return by pipe the lags of the messages that wait for their delivery, at the last check of their destination.
 
     A range that ends now includes messages that are older than the range: they wait now.
     """
-    rows = DestinationHealth.objects.filter(destination__pipe_id__in=pipe_ids, waiting__gt=0)
     found: defaultdict[str, LagSketch] = defaultdict(LagSketch)
-    for pipe_id, at, minutes in rows.values_list("destination__pipe_id", "checked_at", "waiting_minutes"):
-        for bucket, count in minutes:
+    for row in health:
+        for bucket, count in row.waiting_minutes if row.waiting else ():
             if bucket <= span.last and (span.name or bucket >= span.first):
-                found[pipe_id].add([int((at - start_of(bucket)).total_seconds()) * 1_000_000], [count])
+                lag_us = int((row.checked_at - start_of(bucket)).total_seconds()) * 1_000_000
+                found[row.destination.pipe_id].add([lag_us], [count])
     return dict(found)
 
 
@@ -237,12 +248,50 @@ def _rows(pipe_id: str, span: BucketRange) -> QuerySet[LagRow]:
     return rows.exclude(node__startswith=RAMP_PREFIX)  # the same passages again, by revision
 
 
-def _node_timings(nodes: Mapping[str, _Node]) -> tuple[NodeTiming, ...]:
-    return tuple(_node_timing(node, nodes[node]) for node in in_travel_order(nodes))
+def _node_timings(rows: Sequence[TimingRow]) -> tuple[NodeTiming, ...]:
+    """Return the figures of each node, from its sketches merged over minutes and audit partitions."""
+    nodes = in_travel_order({row.node for row in rows})
+    place = {node: 3 * number for number, node in enumerate(nodes)}
+    sketches = [
+        (place[row.node] + column, encoded)
+        for row in rows
+        for column, encoded in enumerate((row.lag_in, row.lag_out, row.own))
+        if encoded is not None
+    ]
+    grid = SketchGrid(3 * len(nodes), sketches)
+    found = _grid_percentiles(grid)
+    return tuple(NodeTiming(node, *found[place[node] : place[node] + 3]) for node in nodes)
 
 
-def _node_timing(node: str, found: _Node) -> NodeTiming:
-    return NodeTiming(node, _percentiles(found.lag_in), _percentiles(found.lag_out), _percentiles(found.own))
+def _grid_percentiles(grid: SketchGrid) -> list[Percentiles | None]:
+    quantiles = zip(*(grid.quantiles(q) for q in (0.5, P95, 0.99)), strict=True)
+    rows = zip(quantiles, grid.maxima(), grid.counts(), strict=True)
+    return [
+        None if p50 is None or p95 is None or p99 is None else Percentiles(p50, p95, p99, most, count)
+        for (p50, p95, p99), most, count in rows
+    ]
+
+
+def _least_us(encoded: bytes | memoryview | None) -> int:
+    return 0 if encoded is None else LagSketch.least_us(bytes(encoded))
+
+
+def _lags(
+    rows: Sequence[TimingRow], waiting: Iterable[LagSketch], groups: Sequence[range]
+) -> tuple[int | None, tuple[LagPoint, ...]]:
+    """Return the end-to-end lag of the whole range with what waits, and that of each group without."""
+    first, step = groups[0].start, len(groups[0])
+    sketches: list[tuple[int, bytes | memoryview]] = [
+        ((row.bucket - first) // step, row.lag_out)
+        for row in rows
+        if row.node.startswith(_TRANSMIT) and row.lag_out is not None
+    ]
+    sketches += [(len(groups), one.encode()) for one in waiting]
+    grid = SketchGrid(len(groups) + 1, sketches)
+    points = zip(groups, grid.quantiles(0.5), grid.quantiles(P95), strict=False)
+    return grid.merged(len(groups) + 1).quantiles(P95)[0], tuple(
+        LagPoint(group.start, p50, p95) for group, p50, p95 in points if p50 is not None and p95 is not None
+    )
 
 
 def _percentiles(sketch: LagSketch) -> Percentiles | None:
@@ -251,37 +300,21 @@ def _percentiles(sketch: LagSketch) -> Percentiles | None:
     return Percentiles(sketch.quantile(0.5), sketch.quantile(P95), sketch.quantile(0.99), sketch.max_us, sketch.count)
 
 
-def _quantile(sketches: Iterable[LagSketch], quantile: float) -> int | None:
-    together = LagSketch()
-    for sketch in sketches:
-        together.merge(sketch)
-    return together.quantile(quantile) if together.count else None
-
-
-def _merged(many: Iterable[Breakdown]) -> Breakdown:
+def _merged(many: Collection[Breakdown]) -> Breakdown:
+    if len(many) == 1:
+        return next(iter(many))
     merged = Breakdown()
     for breakdown in many:
         merged.merge(breakdown)
     return merged
 
 
-def _lag_points(ends: Mapping[int, LagSketch], span: BucketRange) -> tuple[LagPoint, ...]:
-    points: list[LagPoint] = []
-    for group in span.groups():
-        together = LagSketch()
-        for bucket in group:
-            if bucket in ends:
-                together.merge(ends[bucket])
-        if together.count:
-            points.append(LagPoint(group.start, together.quantile(0.5), together.quantile(P95)))
-    return tuple(points)
-
-
-def _series(minutes: Mapping[int, Breakdown], span: BucketRange) -> ShareSeries:
-    groups = span.groups()
+def _series(breakdowns: Mapping[int, Breakdown], groups: Sequence[range]) -> ShareSeries:
+    """Return the shares of each group of minutes; `breakdowns` has those of the groups by number."""
+    nothing = Breakdown()
     found = [
-        {portion.name: portion.share for portion in portions(_merged(minutes[b] for b in group if b in minutes))}
-        for group in groups
+        {portion.name: portion.share for portion in portions(breakdowns.get(number, nothing))}
+        for number in range(len(groups))
     ]
     names = tuple(name for name in SLICE_NAMES.values() if any(name in shares for shares in found))
     values = tuple(tuple(shares.get(name, 0.0) if shares else None for name in names) for shares in found)

@@ -20,7 +20,7 @@ from mgmt.services import InvalidValue, ServiceError, make_sign_in_link
 class Command(BaseCommand):
     """Print one JSON line with the pipe's id and a new key of each source; older demo keys are revoked."""
 
-    help = "Create or find the demo's pipe to a URL, create a key to it, print both as one JSON line."
+    help = "Create or find the demo's pipe, create an API key of each source, and print them as one JSON line."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Add `--url`, `--name`, `--full`."""

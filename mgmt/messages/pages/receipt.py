@@ -33,12 +33,12 @@ _NEXT: Final = {
 
 @dataclass(frozen=True)
 class _ReceiptUnavailable:
-    """Reason why no receipt can be shown, with the next step; `again_s` is the Retry-After in seconds."""
+    """Reason why no receipt can be shown, with the next step; `retry_after_s` is the Retry-After in seconds."""
 
     status: int
     title: str
     todo: str
-    again_s: int = 0
+    retry_after_s: int = 0
 
 
 _UNKNOWN: Final = _ReceiptUnavailable(
@@ -47,18 +47,18 @@ _UNKNOWN: Final = _ReceiptUnavailable(
     "The id is wrong, or the message was deleted after its retention period. Compare the id with the one in the 202 "
     "response; ask the receiver of your events about older messages.",
 )
-_AWAY: Final = _ReceiptUnavailable(
+_UNAVAILABLE: Final = _ReceiptUnavailable(
     503,
     "Receipts are temporarily unavailable",
     "Messages are not affected. Try again in a minute.",
-    again_s=60,
+    retry_after_s=60,
 )
 
 
 def _too_many(wait_s: int) -> _ReceiptUnavailable:
     minutes = ceil(wait_s / 60)
     todo = f"Wait {minutes} minute{'' if minutes == 1 else 's'}, then try again."
-    return _ReceiptUnavailable(429, "Too many receipts requested", todo, again_s=wait_s)
+    return _ReceiptUnavailable(429, "Too many receipts requested", todo, retry_after_s=wait_s)
 
 
 @require_safe
@@ -69,7 +69,7 @@ def receipt(request: HttpRequest, message_id: str) -> HttpResponse:
     try:
         found = receipt_of(message_id)
     except RecordUnavailableError:
-        return _refused(request, _AWAY)
+        return _refused(request, _UNAVAILABLE)
     if found is None:
         return _refused(request, _UNKNOWN)
     if request.accepts("text/html"):
@@ -83,8 +83,8 @@ def _refused(request: HttpRequest, why: _ReceiptUnavailable) -> HttpResponse:
         answer = render(request, "messages/no_receipt.html", context, status=why.status)
     else:
         answer = JsonResponse({"title": why.title, "detail": why.todo}, status=why.status)
-    if why.again_s:
-        answer["Retry-After"] = str(why.again_s)
+    if why.retry_after_s:
+        answer["Retry-After"] = str(why.retry_after_s)
     return _private(answer)
 
 

@@ -61,7 +61,7 @@ class JourneyLeg:
 
 @dataclass(frozen=True)
 class Journey:
-    """Journey of one unit. `record` is None if the original cannot be read; `away` is the reason."""
+    """Journey of one unit. `record` is None if the original cannot be read; `unavailable` is the reason."""
 
     position: int
     child: int
@@ -71,11 +71,11 @@ class Journey:
     facts: list[FactKey]
     legs: list[JourneyLeg]
     record: StoredRecord | None = None
-    away: str = ""
+    unavailable: str = ""
     revision: int = 0
     stages: list[RecomputedStage] = field(default_factory=list)
     rules: list[RuleResult] = field(default_factory=list)
-    not_taken: list[str] = field(default_factory=list)
+    not_sent_to: list[str] = field(default_factory=list)
     children: int = 0
 
 
@@ -84,15 +84,15 @@ def message_journey(pipe: Pipe, position: int, *, child: int = 0, bucket: int | 
 
     bucket: used if neither the original nor another row gives the message's bucket
     """
-    record, away = original(pipe, position)
+    record, unavailable = original(pipe, position)
     rows = _Rows(pipe, position, child)
     found = record.meta.bucket if record else rows.bucket or bucket
     if found is None:
-        raise MessageNotFoundError(away)
+        raise MessageNotFoundError(unavailable)
     books = books_of([MinuteKey(pipe.id, found)])[MinuteKey(pipe.id, found)]
     bins = bins_of(books, position, child)
     if record is None and not bins:
-        raise MessageNotFoundError(away)
+        raise MessageNotFoundError(unavailable)
     unit = _Unit(pipe, position, child, record, books)
     recomputed = Recomputation(pipe, record, position, child) if record else None
     id_ = recomputed.id if recomputed else rows.message_id
@@ -122,11 +122,11 @@ def message_journey(pipe: Pipe, position: int, *, child: int = 0, bucket: int | 
             for name in sorted(names)
         ],
         record=record,
-        away=away or (recomputed.away if recomputed else ""),
+        unavailable=unavailable or (recomputed.unavailable if recomputed else ""),
         revision=record.meta.revision if record else rows.revision,
         stages=recomputed.stages if recomputed else [],
         rules=recomputed.rules if recomputed else [],
-        not_taken=sorted(set(recomputed.destinations) - names) if recomputed else [],
+        not_sent_to=sorted(set(recomputed.destinations) - names) if recomputed else [],
         children=recomputed.children if recomputed else 0,
     )
 

@@ -6,7 +6,7 @@ resolves. A position gives partition and offset. The customer's own ids have no 
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import Any, Final
@@ -16,9 +16,11 @@ import msgspec
 from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.ledger.units import parse_position, place_of, position_of
 from dataplane.plan import StageError
+from dataplane.plan.masked_fields import hides
 from dataplane.plan.stage import decode
 from dataplane.stages.paths import compile_path, get
 from mgmt.cells.queries.cells import topics_of
+from mgmt.messages.queries.event_masks import EventMasks
 from mgmt.messages.queries.records import RecordUnavailableError, messages_since, newest_messages, read_record
 from mgmt.models import Pipe, PipeRevision, Topic
 
@@ -32,10 +34,11 @@ NEWEST: Final = 25_000  # messages of each partition that are scanned for a cust
 
 @dataclass(frozen=True)
 class FoundMessage:
-    """Pipe, position and child of a message, which address its journey."""
+    """Pipe, position and child of a message, which address its journey, and its envelope."""
 
     pipe_id: str
     position: int
+    meta: MessageMeta = field(compare=False)
     child: int = 0
 
 
@@ -71,7 +74,7 @@ def _by_id(known: dict[str, Pipe], topics: list[Topic], text: str, made_at: date
         for message in messages_since(topic.name, range(topic.partitions), made_at - apart):
             meta = _meta_with(message, whole.encode())
             if meta is not None and meta.id == whole and meta.pipe in known:
-                return [FoundMessage(meta.pipe, _position(topic, message), int(child or 0))]
+                return [FoundMessage(meta.pipe, _position(topic, message), meta, int(child or 0))]
     return []
 
 
@@ -88,7 +91,7 @@ def _by_position(known: dict[str, Pipe], topics: list[Topic], text: str) -> list
             meta = read_record(topic.name, place.partition, place.offset, pipes=known).meta
         except RecordUnavailableError:
             continue
-        found.append(FoundMessage(meta.pipe, position))
+        found.append(FoundMessage(meta.pipe, position, meta))
     return found
 
 
@@ -99,18 +102,20 @@ def _by_own_id(known: dict[str, Pipe], topics: list[Topic], text: str) -> list[F
         for message in newest_messages(topic.name, range(topic.partitions), NEWEST):
             meta = _meta_of(message)
             if meta is not None and meta.pipe in known and own.is_called(meta, message, text, wanted):
-                found.append(FoundMessage(meta.pipe, _position(topic, message)))
+                found.append(FoundMessage(meta.pipe, _position(topic, message), meta))
     return found
 
 
 class _OwnIds:
     """Customers' own ids of messages: the CloudEvents id, or the value at the source's id path.
 
-    The path is read from the stored spec: to compile whole specs here would cost as much as their authors choose.
+    A value that the pipe masks is not compared: a search must not find it. The path is read from the stored spec: to
+    compile whole specs here would cost as much as their authors choose.
     """
 
     def __init__(self) -> None:
         self._specs: dict[tuple[str, int], dict[str, Any]] = {}
+        self._masks = EventMasks()
 
     def is_called(self, meta: MessageMeta, message: Any, text: str, wanted: bytes) -> bool:
         if any(name == "ce_id" and value == wanted for name, value in message.headers()[1:]):
@@ -129,7 +134,7 @@ class _OwnIds:
             row = PipeRevision.objects.filter(pipe_id=meta.pipe, number=meta.revision).first()
             self._specs[name] = row.spec if row else {}
         path: str | None = self._specs[name].get("sources", {}).get(meta.source, {}).get("id")
-        return path or ""
+        return path if path and not hides(self._masks.of(*name), path) else ""
 
 
 def _meta_with(message: Any, part: bytes) -> MessageMeta | None:

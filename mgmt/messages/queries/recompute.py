@@ -33,7 +33,7 @@ class RuleResult:
 
 
 class Recomputation:
-    """Recomputed stages of one unit. `away` is the reason if they cannot be computed."""
+    """Recomputed stages of one unit. `unavailable` is the reason if they cannot be computed."""
 
     def __init__(self, pipe: Pipe, record: StoredRecord, position: int, child: int) -> None:
         self.meta = record.meta
@@ -41,18 +41,18 @@ class Recomputation:
         self.stages: list[RecomputedStage] = []
         self.rules: list[RuleResult] = []
         self.due: tuple[str, ...] = ()
-        self.children, self.away = 0, ""
+        self.children, self.unavailable = 0, ""
         self.destinations: tuple[str, ...] = ()
         self._run: DryRun | None = None
         revision = pipe.revisions.filter(number=self.meta.revision).first()
         if revision is None:
-            self.away = f"revision {self.meta.revision} is not known"
+            self.unavailable = f"revision {self.meta.revision} is not known"
             return
         self.destinations = tuple(revision.spec["destinations"])
         try:
             found = rerun_event(revision.spec, _sample(record, position), pipe.tenant, self.id)
         except SandboxRefused as exc:
-            self.away = f"its steps could not be recomputed: {exc}"
+            self.unavailable = f"its steps could not be recomputed: {exc}"
             return
         self._run = found.run
         self.children = self._run.exploded

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -23,6 +23,7 @@ __all__ = [
     "newest_of_key",
     "read_record",
     "read_records",
+    "read_within",
     "records_since",
 ]
 
@@ -74,9 +75,22 @@ def read_records(
     Records of other pipes and records that no longer exist are left out, as are those that were not read within READ_S.
     Raises RecordUnavailableError if nothing could be read in that time.
     """
+    found, due = read_within(topic, offsets, pipes=pipes, most_bytes=most_bytes, wait_s=READ_S)
+    if due and not found:
+        raise BrokersUnavailableError
+    return found
+
+
+def read_within(
+    topic: str, offsets: Mapping[int, Iterable[int]], *, pipes: Container[str], most_bytes: int, wait_s: float
+) -> tuple[list[StoredRecord], Mapping[int, Collection[int]]]:
+    """Return the records at these offsets by partition, as `read_records`, and the offsets that were not read in time.
+
+    Raises BrokersUnavailableError.
+    """
     due = {partition: deque(sorted(set(some))) for partition, some in offsets.items() if some}
     found: list[StoredRecord] = []
-    deadline, stopped = time.monotonic() + READ_S, True
+    deadline, stopped = time.monotonic() + wait_s, True
     with reading("error") as reader:
         while due and (left_s := deadline - time.monotonic()) > 0:
             if stopped:
@@ -95,9 +109,7 @@ def read_records(
                 if not wanted:
                     del due[message.partition()]
                     stopped = True
-    if due and not found:
-        raise BrokersUnavailableError
-    return found
+    return found, due
 
 
 def _passed_over(message: Message, wanted: deque[int]) -> bool:

@@ -8,9 +8,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from mgmt.models import PipeRevision
-from mgmt.pipes.revision_diff import revision_diff
+from mgmt.pipes.editor.diff import changed_lines
+from mgmt.pipes.editor.draft import readable
 from mgmt.pipes.serializers import DIFF_EXAMPLE, RevisionDiffOut, RevisionIn, RevisionOut, RevisionPageOut
-from mgmt.services import publish_revision
+from mgmt.services import publish_revision, spread_keys
 from mgmt.web import access
 from mgmt.web.api_view import View, body_of
 from mgmt.web.openapi import PAGE_PARAMETERS, answers, example, operation
@@ -73,6 +74,29 @@ class RevisionsView(View):
         return Response(RevisionOut(revision).data, status=201, headers={"Location": location})
 
 
+class SpreadKeysView(View):
+    """Spread of a pipe's keys over all partitions."""
+
+    @operation(
+        "spread_keys",
+        request=None,
+        responses=answers(
+            201, RevisionOut, "role-too-low", "not-found", "order-needed", "pipe-closed", "unchanged", "spec-invalid"
+        ),
+    )
+    def post(self, _request: Request, pipe: str) -> Response:
+        """Publish a revision that distributes the events of each key over all partitions, as a hot partition needs.
+
+        It sets `spread_key` at each source whose events have keys, and takes all keys at once. Fails with
+        `order-needed` if a destination keeps the order of each key, with `unchanged` if no key is left to spread. To
+        undo it, publish the earlier spec again.
+        """
+        row = access.get_pipe(self.user, pipe, access.PUBLISH_REVISION)
+        revision = spread_keys(pipe=row, by=self.user)
+        location = reverse("api:revision", args=[row.id, revision.number])
+        return Response(RevisionOut(revision).data, status=201, headers={"Location": location})
+
+
 class RevisionDetail(View):
     """One revision."""
 
@@ -96,7 +120,8 @@ class RevisionDiffView(View):
         new = access.get_revision(self.user, pipe, number)
         against = number_in(request, "against", number - 1, least=1, most=999_999_999)
         old = access.get_revision(self.user, pipe, against) if against else None
-        lines = revision_diff(old, new)
+        before = readable(old.spec).splitlines() if old else []
+        lines = changed_lines(before, readable(new.spec).splitlines())
         kinds = Counter(line.kind for line in lines)
         counts = {"added": kinds["new"], "removed": kinds["gone"]}
         body = {"number": number, "against": against or None, **counts, "lines": lines}

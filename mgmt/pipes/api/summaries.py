@@ -1,11 +1,14 @@
 """API of the home page: the problems of a tenant, and its pipes with their figures."""
 
+from itertools import chain
+
 from django.utils import timezone
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from mgmt.alerts.queries.active_problems import active_problems
 from mgmt.alerts.queries.alerts import open_alert_count
+from mgmt.deliveries.queries.health import health_rows
 from mgmt.deliveries.undelivered_views import problems_of
 from mgmt.ledger.queries.bucket_range import DEFAULT_SPAN, span_until
 from mgmt.ledger.queries.trends import trends_of
@@ -55,6 +58,8 @@ class PipeSummariesView(View):
         row, now = access.get_tenant(self.user, tenant), timezone.now()
         pipes, paginator = page_of(access.pipes_of(self.user).filter(tenant=row), request, KeysetPage())
         span, troubles = span_until(DEFAULT_SPAN, now), problems_of(pipes, now)
-        trends = trends_of([pipe.id for pipe in pipes], span).by_pipe if pipes else {}
-        lines = pipe_lines(pipes=pipes, troubles=troubles, trends=trends, now=now) if pipes else []
+        ids = [pipe.id for pipe in pipes]
+        health = health_rows(ids) if pipes else {}
+        trends = trends_of(ids, span, chain.from_iterable(health.values())).by_pipe if pipes else {}
+        lines = pipe_lines(pipes=pipes, troubles=troubles, trends=trends, health=health, now=now) if pipes else []
         return paginator.get_paginated_response(PipeSummaryOut(lines, many=True).data)

@@ -12,7 +12,7 @@ from mgmt.messages.queries.last_event import PlacedEvent
 from mgmt.pipes.editor.diff import DiffLine, changed_lines
 from mgmt.pipes.editor.dry_run import FILTERED, pretty
 from mgmt.pipes.editor.errors import place_in_words
-from mgmt.pipes.queries.comparison import MOST_EXAMPLES, ComparedEvent, Comparison
+from mgmt.pipes.queries.comparison import ComparedEvent, Comparison
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,6 @@ class ComparisonPanel:
     groups: Sequence[ComparedGroup]
     left_out: Sequence[str]
     notes: Sequence[str]
-    most_examples: int = MOST_EXAMPLES
 
 
 def comparison_panel(found: Comparison) -> ComparisonPanel:

@@ -202,7 +202,10 @@ def _read(document: Mapping[str, Any]) -> Draft:
         for name, one in document["destinations"].items()
     ]
     draft = Draft(
-        sources=tuple(_source_row(name, one) for name, one in document["sources"].items()),
+        sources=tuple(
+            SourceRow(name, name, *(one.get(field) or "" for field in ("event_time", "key", "id")))
+            for name, one in document["sources"].items()
+        ),
         normalize=_step_rows(document.get("normalize", [])),
         enrich=tuple(_enrich_row(one) for one in document.get("enrich", [])),
         destinations=tuple(rows),
@@ -217,10 +220,6 @@ def _read(document: Mapping[str, Any]) -> Draft:
 
 def _step_rows(steps: Sequence[Mapping[str, Any]]) -> tuple[StepRow, ...]:
     return tuple(map(step_to_row, steps))
-
-
-def _source_row(name: str, one: Mapping[str, Any]) -> SourceRow:
-    return SourceRow(name, name, *(one.get(field) or "" for field in ("event_time", "key", "id")))
 
 
 def _destination_row(name: str, one: Mapping[str, Any]) -> DestinationRow:

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_safe
 
 from mgmt.web import access
 from mgmt.web.navigation import rail
-from mgmt.web.rendering import for_members, once, part_of, show, tenant_of, viewer_of
+from mgmt.web.rendering import for_members, once, show, tenant_of, viewer_of
 
 MOST: Final = 20
 _MOST_CHARS: Final = 100
@@ -29,5 +29,5 @@ def go(request: HttpRequest) -> HttpResponse:
         pipes = access.pipes_of(viewer).filter(tenant=tenant, name__icontains=q).order_by("name")[: MOST - len(found)]
         return found + [(pipe.name, "pipe", reverse("console:pipe", args=[pipe.id])) for pipe in pipes]
 
-    template, part = part_of(request, {"targets": "pipes/go.html"}) or ("pipes/go.html", "")
-    return show(request, template, {"q": q, "most": MOST, "get_targets": once(targets)}, tenant=tenant, part=part)
+    context, template = {"q": q, "most": MOST, "get_targets": once(targets)}, "pipes/go.html"
+    return show(request, template, context, tenant=tenant, live={"targets": template})

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -14,20 +15,22 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from mgmt.deliveries.queries.health import health_rows
 from mgmt.deliveries.queries.undelivered import UndeliveredCause, recent_failures
 from mgmt.deliveries.undelivered_views import ProblemLine, problem_line, problems_of
 from mgmt.ledger.queries.bucket_range import DEFAULT_SPAN, span_until
-from mgmt.ledger.queries.trends import PARTS, Trend, trends_of
+from mgmt.ledger.queries.trends import Trend, trends_of
 from mgmt.messages.queries.message_search import is_message_name
 from mgmt.pipes.queries.pipes import PipeSummary, pipe_lines
 from mgmt.web import access
 from mgmt.web.export import KINDS, export
-from mgmt.web.rendering import as_curl, for_members, once, part_of, show, tenant_of, viewer_of
+from mgmt.web.rendering import as_curl, for_members, once, show, tenant_of, viewer_of
 from mgmt.web.sorting import SortOrder, arranged, order_of, page_after
 
-MOST_PIPES: Final = 100
+MOST_PIPES: Final = 50
+FAILURE_PARTS: Final = 12  # of the last hour
 RANGES: Final[Mapping[str, str]] = {"1h": "1 h", "6h": "6 h", "24h": "24 h"}
-_PARTS: Final = dict.fromkeys(("summary", "undelivered", "pipes"), "pipes/home.html")
+_LIVE: Final = dict.fromkeys(("summary", "undelivered", "pipes"), "pipes/home.html")
 _BY_NAME: Final = SortOrder("name")
 _COLUMNS: Final[Mapping[str, Callable[[PipeSummary], Any]]] = {
     "name": lambda line: line.pipe.name,
@@ -74,9 +77,15 @@ def home(request: HttpRequest) -> HttpResponseBase:
     span = span_until(chosen if chosen in RANGES else DEFAULT_SPAN, now)
     troubles = once(partial(problems_of, pipes, now))
     order = order_of(request.GET.get("sort", ""), _COLUMNS, _BY_NAME)
-    get_trends = once(lambda: trends_of([pipe.id for pipe in pipes], span))
+    ids = [pipe.id for pipe in pipes]
+    health = once(partial(health_rows, ids))
+    get_trends = once(lambda: trends_of(ids, span, chain.from_iterable(health().values())))
     get_all = once(
-        lambda: pipe_lines(pipes=pipes, troubles=troubles(), trends=get_trends().by_pipe, now=now) if pipes else []
+        lambda: (
+            pipe_lines(pipes=pipes, troubles=troubles(), trends=get_trends().by_pipe, health=health(), now=now)
+            if pipes
+            else []
+        )
     )
     get_lines = once(lambda: _matching(get_all(), q, order))
     if (kind := request.GET.get("format", "")) in KINDS:
@@ -107,13 +116,12 @@ def home(request: HttpRequest) -> HttpResponseBase:
         "get_next": once(lambda: get_page()[1]),
         "curl": as_curl(request, f"tenants/{tenant.id}/pipes/" if tenant else "pipes/"),
     }
-    template, part = part_of(request, _PARTS) or ("pipes/home.html", "")
-    return show(request, template, context, tenant=tenant, part=part)
+    return show(request, "pipes/home.html", context, tenant=tenant, live=_LIVE)
 
 
 def _matching(lines: list[PipeSummary], q: str, order: SortOrder) -> list[PipeSummary]:
     found = [line for line in lines if q.lower() in line.pipe.name.lower()]
-    return arranged(found, _COLUMNS[order.column], falls=order.falls)
+    return arranged(found, _COLUMNS[order.column], descending=order.descending)
 
 
 def _summary(troubles: list[UndeliveredCause], lines: list[PipeSummary], total: Trend) -> HomeSummary:
@@ -128,7 +136,7 @@ def _summary(troubles: list[UndeliveredCause], lines: list[PipeSummary], total: 
 
 
 def _problem_lines(troubles: list[UndeliveredCause], now: datetime) -> list[ProblemLine]:
-    recent = recent_failures(troubles, span_until("1h", now), PARTS) if troubles else []
+    recent = recent_failures(troubles, span_until("1h", now), FAILURE_PARTS) if troubles else []
     return [problem_line(trouble, parts) for trouble, parts in zip(troubles, recent, strict=True)]
 
 

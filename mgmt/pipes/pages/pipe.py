@@ -1,6 +1,6 @@
 """Read-only pages of a pipe: overview, revisions, one minute."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import partial
@@ -28,10 +28,18 @@ from mgmt.deliveries.queries.throughput import DELIVERIES_KEPT_H, deliveries_by_
 from mgmt.ledger.queries.bucket_range import SPANS, BucketRange, bucket_at, start_of
 from mgmt.ledger.queries.ledger import MinuteKey
 from mgmt.ledger.queries.losses import LostMessage, MinuteLosses, all_lost, minute_losses
-from mgmt.ledger.queries.minutes import JUDGED, LossTable, MinuteLoss, loss_table, minute_line
-from mgmt.ledger.queries.timing import Timing, timing
+from mgmt.ledger.queries.minutes import (
+    JUDGED,
+    LossTable,
+    MinuteLoss,
+    loss_table,
+    loss_table_of,
+    minute_line,
+    minute_lines,
+)
+from mgmt.ledger.queries.timing import Timing, timing, timing_of, timing_rows
 from mgmt.messages.units import units_in
-from mgmt.models import Alert, Destination, Pipe, PipeRevision
+from mgmt.models import Alert, Destination, DestinationHealth, Pipe, PipeRevision
 from mgmt.pipes.editor.draft import readable
 from mgmt.pipes.graph import GraphFacts, PipeGraph, pipe_graph
 from mgmt.pipes.page_context import newest_revision, pipe_context
@@ -52,18 +60,20 @@ from mgmt.pipes.queries.pipes import rates_of
 from mgmt.sandbox import SandboxRefused
 from mgmt.web import access
 from mgmt.web.export import KINDS, MOST_ROWS, export
-from mgmt.web.rendering import as_curl, for_members, ingest_url, number_of, once, part_of, show, viewer_of
+from mgmt.web.rendering import as_curl, for_members, ingest_url, number_of, once, show, viewer_of
 from mgmt.web.snippets import endpoint, send_snippets
 
 MOST_MINUTES: Final = 60
 MOST_ATTEMPTS_HERE: Final = 10
 MOST_UNITS: Final = 200
-TABS: Final = ("overview", "attempts", "dead", "held", "tail", "windows", "patterns", "revisions", "settings")
+TABS: Final = (
+    "overview", "attempts", "dead", "rejections", "held", "tail", "windows", "patterns", "revisions", "settings",
+)  # fmt: skip
 # Outcomes of the plot with their colours in tokens.css.
 PLOT_OUTCOMES: Final = tuple(zip(JUDGED, ("fine", "on-it", "hop-held", "needs-you", "ink"), strict=True))
 _LOSS_COLUMNS: Final = ("minute", "sealed_at", "accepted", *BINS, "unacked", "late", "loss_share")
 _REVISION_COLUMNS: Final = ("number", "state", "state_reason", "created_at", "author", "spec")
-_PARTS: Final = {
+_LIVE: Final = {
     "head": "pipes/base.html",
     "waiting": "pipes/waiting.html",
     **dict.fromkeys(
@@ -83,18 +93,26 @@ class LedgerReads(NamedTuple):
     deliveries: Callable[[], Mapping[str, Mapping[int, int]]]
 
 
-def ledger_reads(pipe: Pipe, span: BucketRange, now: datetime) -> LedgerReads:
-    """Return the lazy reads of a range; deliveries are read up to now."""
-    since, until = _period(span)
-    first, last = min(span.first, bucket_at(now) - 1), bucket_at(now)
-    return LedgerReads(
-        span=span,
-        timing=once(partial(timing, pipe_id=pipe.id, span=span)),
-        loss=once(partial(loss_table, pipe_id=pipe.id, span=span, most=span.minutes)),
-        alerts=once(partial(alerts_within, pipe_id=pipe.id, since=since, until=until)),
-        destinations=once(lambda: list(pipe.destinations.select_related("health"))),
-        deliveries=once(partial(deliveries_by_minute, pipe_id=pipe.id, first=first, last=last)),
-    )
+def ledger_reads(pipe: Pipe, axis: BucketRange, spans: Sequence[BucketRange], now: datetime) -> list[LedgerReads]:
+    """Return the lazy reads of each span; all are within `axis`, whose rows are read once. Deliveries are up to now."""
+    first, last = min(axis.first, bucket_at(now) - 1), bucket_at(now)
+    rows = once(partial(timing_rows, pipe_id=pipe.id, span=axis))
+    minutes = once(lambda: minute_lines([pipe.id], axis).get(pipe.id, []))
+    destinations = once(lambda: list(pipe.destinations.select_related("health")))
+    deliveries = once(partial(deliveries_by_minute, pipe_id=pipe.id, first=first, last=last))
+
+    def of(span: BucketRange) -> LedgerReads:
+        since, until = _period(span)
+        return LedgerReads(
+            span=span,
+            timing=once(lambda: timing_of(rows(), span, _health(destinations()))),
+            loss=once(lambda: loss_table_of(minutes(), span, span.minutes)),
+            alerts=once(partial(alerts_within, pipe_id=pipe.id, since=since, until=until)),
+            destinations=destinations,
+            deliveries=deliveries,
+        )
+
+    return [of(span) for span in spans]
 
 
 @for_members
@@ -111,8 +129,8 @@ def overview(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
     if (kind := request.GET.get("format", "")) in KINDS:
         table = loss_table(pipe_id=pipe.id, span=span, most=MOST_ROWS)
         return export(kind, map(_loss_row, table.lines), _LOSS_COLUMNS, name=f"minutes-{pipe.id}")
-    read = ledger_reads(pipe, span, now)
-    of_axis = read if view.axis == span else ledger_reads(pipe, view.axis, now)
+    of_axis, *selected = ledger_reads(pipe, view.axis, list(dict.fromkeys((view.axis, span))), now)
+    read = selected[0] if selected else of_axis
     get_revision = once(partial(newest_revision, pipe))
     context = pipe_context(pipe, _tab(request)) | {
         "span": span,
@@ -137,8 +155,7 @@ def overview(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "get_several": once(lambda: len(get_revision().spec["destinations"]) > 1),
         "curl": as_curl(request, f"pipes/{pipe.id}/minutes/"),
     }
-    template, part = part_of(request, _PARTS) or ("pipes/pipe.html", "")
-    return show(request, template, context, tenant=pipe.tenant, part=part)
+    return show(request, "pipes/pipe.html", context, tenant=pipe.tenant, live=_LIVE)
 
 
 @for_members
@@ -273,7 +290,11 @@ def _points(read: LedgerReads, now: datetime) -> list[PlotPoint]:
 
 
 def _oldest_waiting(read: LedgerReads) -> datetime | None:
-    return oldest_waiting(row.health for row in read.destinations() if hasattr(row, "health"))
+    return oldest_waiting(_health(read.destinations()))
+
+
+def _health(destinations: Iterable[Destination]) -> list[DestinationHealth]:
+    return [row.health for row in destinations if hasattr(row, "health")]
 
 
 def _marks(pipe: Pipe, read: LedgerReads) -> list[PlotMark]:

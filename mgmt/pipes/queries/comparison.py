@@ -11,7 +11,7 @@ from dataplane.plan.compare import KINDS, ComparisonKind, EventComparison
 from dataplane.plan.dryrun import MAX_SHOWN, SampleEvent
 from dataplane.spec import SpecError
 from mgmt import sandbox
-from mgmt.lookups.queries.lookup_rows import StoredLookupRows
+from mgmt.lookups.queries import StoredLookupRows
 from mgmt.messages.queries.last_event import NoEventError, PlacedEvent, newest_events
 from mgmt.models import Pipe, PipeRevision
 from mgmt.pipes.queries.dry_run import salt_of

@@ -12,7 +12,7 @@ from dataplane.sandbox.jobs import Tried
 from dataplane.spec import SpecError
 from dataplane.tables.sealed import salt_place
 from mgmt import sandbox
-from mgmt.lookups.queries.lookup_rows import StoredLookupRows
+from mgmt.lookups.queries import StoredLookupRows
 from mgmt.models import Tenant
 from mgmt.pipes.spec_check import checked_spec
 from mgmt.tenancy.secrets import decrypt

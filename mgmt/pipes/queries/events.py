@@ -27,5 +27,7 @@ def ramp_steps_within(pipe: Pipe, since: datetime, until: datetime) -> QuerySet[
 def scalings_within(pipe: Pipe, since: datetime, until: datetime) -> QuerySet[ControlAction]:
     """Return the changes of the number of lanes of the pipe's cell in the period."""
     newest = ControlAction.objects.filter(cell=pipe.cell_id).order_by("-id").values("id")[:NEWEST_ACTIONS]
-    rows = ControlAction.objects.filter(id__in=newest, controller="scale", outcome="done", at__range=(since, until))
+    rows = ControlAction.objects.filter(
+        id__in=newest, controller="scale", outcome=ControlAction.Outcome.DONE, at__range=(since, until)
+    )
     return rows.order_by("-id")[:MOST_EVENTS]

@@ -11,7 +11,7 @@ from django.db.models import Sum
 from dataplane.ledger.facts import ACKED, INGEST, Fact
 from dataplane.spec import DestinationSpec, PipeSpec, destination_of, keeps_order, parse_pipe_spec
 from mgmt.alerts.queries.alerts import open_loss_alerts
-from mgmt.deliveries.queries.health import health_rows, oldest_waiting
+from mgmt.deliveries.queries.health import oldest_waiting
 from mgmt.deliveries.queries.undelivered import UndeliveredCause
 from mgmt.ledger.queries.bucket_range import MINUTE_S, bucket_at, rate_per_s
 from mgmt.ledger.queries.trends import Trend
@@ -79,12 +79,17 @@ class PipeSummary:
 
 
 def pipe_lines(
-    *, pipes: Sequence[Pipe], troubles: Sequence[UndeliveredCause], trends: Mapping[str, Trend], now: datetime
+    *,
+    pipes: Sequence[Pipe],
+    troubles: Sequence[UndeliveredCause],
+    trends: Mapping[str, Trend],
+    health: Mapping[str, Sequence[DestinationHealth]],
+    now: datetime,
 ) -> list[PipeSummary]:
-    """Return one line for each pipe, in the given order; `trends` has at least these pipes."""
+    """Return one line for each pipe, in the given order; `trends` and `health` have at least these pipes."""
     ids = [pipe.id for pipe in pipes]
     standings, rates = pipe_statuses(pipes), rates_of(ids, now)
-    health, loss_alerts = health_rows(ids), open_loss_alerts(ids)
+    loss_alerts = open_loss_alerts(ids)
     causes_of: defaultdict[str, list[UndeliveredCause]] = defaultdict(list)
     for trouble in troubles:
         causes_of[trouble.pipe_id].append(trouble)
@@ -120,7 +125,8 @@ def _summary(pipe: Pipe, *, causes: Sequence[UndeliveredCause], trend: Trend, **
 
 def pipe_statuses(pipes: Sequence[Pipe]) -> dict[str, PipeStatus]:
     """Return the state of each pipe, from its newest and its live revision."""
-    revisions = PipeRevision.objects.filter(pipe__in=pipes).select_related("ramp").defer("spec")
+    revisions = PipeRevision.objects.filter(pipe__id__any_of=[pipe.id for pipe in pipes]).select_related("ramp")
+    revisions = revisions.only("pipe", "number", "state", "state_reason", "ramp__share")
     newest = {row.pipe_id: row for row in revisions.order_by("pipe", "-number").distinct("pipe")}
     live = {row.pipe_id: row for row in revisions.filter(state=_LIVE)}
     return {pipe.id: pipe_status(pipe, newest.get(pipe.id), live.get(pipe.id)) for pipe in pipes}
@@ -148,7 +154,7 @@ def rates_of(pipe_ids: Sequence[str], now: datetime) -> Mapping[str, float]:
     """Return the events ACKed per second over the last minute, by pipe."""
     bucket = bucket_at(now)
     rows = FactRow.objects.filter(
-        pipe_id__in=pipe_ids, bucket__in=(bucket - 1, bucket), node=INGEST, fact=Fact.SENT, detail=ACKED
+        pipe_id__any_of=pipe_ids, bucket__in=(bucket - 1, bucket), node=INGEST, fact=Fact.SENT, detail=ACKED
     )
     counts = {
         (pipe_id, minute): count

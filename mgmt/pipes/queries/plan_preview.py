@@ -42,12 +42,12 @@ class CellPlacement:
 
 @dataclass(frozen=True)
 class TopicPreview:
-    """Topic as it will be created. `kept_s`: retention in seconds; None if compacted, with the newest of each key."""
+    """Topic as it will be created. `retention_s`: None if compacted, with the newest of each key."""
 
     name: str
     partitions: int
-    copies: int
-    kept_s: int | None
+    replicas: int
+    retention_s: int | None
     exists: bool
 
 
@@ -86,7 +86,7 @@ class PlanPreview:
     keys: Sequence[str]
     secrets: Sequence[str]
     posted: Sequence[HttpDestinationPlan]
-    told: Sequence[AlertChannel]
+    channels: Sequence[AlertChannel]
 
     @property
     def to_make(self) -> int:
@@ -115,7 +115,7 @@ def plan_preview(*, tenant: Tenant, spec: PipeSpec, pipe: Pipe | None, now: date
         keys=list(spec.sources) if pipe is None else [],
         secrets=[line.name for line in posted] if pipe is None else [],
         posted=posted,
-        told=list(AlertChannel.objects.filter(tenant=tenant).order_by("created_at")),
+        channels=list(AlertChannel.objects.filter(tenant=tenant).order_by("created_at")),
     )
 
 

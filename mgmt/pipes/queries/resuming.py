@@ -18,7 +18,7 @@ class ResumeState:
 
 
 def is_fix_live(pipe: Pipe) -> bool:
-    """Return True if a revision went live after the pipe was paused, and no newer one is on its way."""
+    """Return True if a revision went live after the pipe was paused, and no newer one is requested or ramping."""
     in_use = dict(pipe.revisions.filter(state__in=PipeRevision.IN_USE).values_list("number", "live_at"))
     live_at = in_use[max(in_use)] if in_use else None
     return live_at is not None and live_at >= pipe.state_since

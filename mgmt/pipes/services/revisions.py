@@ -11,11 +11,12 @@ from django.db.models import F
 from django.utils import timezone
 
 from dataplane.causes import Cause
+from dataplane.plan.field_check import check_fields
 from dataplane.spec import HttpDestination, PipeSpec, parse_pipe_spec, spec_to_builtins
 from dataplane.tables.sealed import signing_place
 from mgmt.deliveries.services.destinations import (
+    change_destination_state,
     check_credential,
-    move_destination,
     needed_credential,
     store_credential,
 )
@@ -27,6 +28,7 @@ from mgmt.errors import (
     RevisionConflictError,
     UnchangedError,
 )
+from mgmt.event_types.queries import event_shapes_of
 from mgmt.lookups.services import check_tables
 from mgmt.models import Destination, Pipe, PipeRevision, Source, User
 from mgmt.pipes.services.publishing import republish_pipe
@@ -64,6 +66,7 @@ def publish_revision(
     InvalidValue for a given credential that does not fit.
     """
     checked = checked_spec(spec, owner=pipe.tenant_id)
+    check_fields(checked, event_shapes_of(pipe.id))  # before the transaction: others wait for its locks
     pipe.revisions.get(number=based_on)
     try:
         with transaction.atomic():
@@ -158,6 +161,7 @@ def _store_credentials(revision: PipeRevision, credentials: Credentials) -> None
 def check_revision(*, pipe: Pipe, spec: Mapping[str, Any]) -> PipeSpec:
     """Return the checked spec of a revision that could be published now. Stores nothing; raises SpecError."""
     checked = checked_spec(spec, owner=pipe.tenant_id)
+    check_fields(checked, event_shapes_of(pipe.id))
     check_for_tenant(pipe.tenant_id, checked, pipe.id)
     return checked
 
@@ -229,6 +233,6 @@ def take_over(pipe_id: str, wanted: Mapping[str, Any], *, remove: bool = True) -
         config = wanted.get(row.name, row.config)
         state = removed if row.name not in wanted else active if row.state == removed else row.state
         if moved := row.state != state:
-            move_destination(row=row, was=[row.state], becomes=state)
+            change_destination_state(row=row, was=[row.state], becomes=state)
         if row.config != config:
             Destination.objects.filter(id=row.id).update(config=config, version=F("version") + (0 if moved else 1))

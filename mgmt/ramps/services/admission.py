@@ -13,7 +13,7 @@ from mgmt.alerts.services.alerts import FailureGroup, note_failures
 from mgmt.cells.services.control import note
 from mgmt.deliveries.services.redrives import cancel_redrive
 from mgmt.errors import AdmissionCompleteError
-from mgmt.models import Admission, DeadLetter, Redrive, User
+from mgmt.models import Admission, ControlAction, DeadLetter, Redrive, User
 from mgmt.pipes.services.publishing import republish_pipe
 
 log = structlog.get_logger(__name__)
@@ -94,5 +94,6 @@ def _steered(admission: Admission, action: str, changed: int, by: User, now: dat
         raise AdmissionCompleteError(f"{admission.pipe.name} admits all of its keys already.")
     if changed:
         pipe = admission.pipe
-        note("provision", action, outcome="done", at=now, cell=pipe.cell_id, pipe=pipe.id, author=by)
+        outcome = ControlAction.Outcome.DONE
+        note("provision", action, outcome=outcome, at=now, cell=pipe.cell_id, pipe=pipe.id, author=by)
     return changed == 1

@@ -22,7 +22,7 @@ State, Outcome = PipeRevision.State, Ramp.Outcome
 
 @transaction.atomic
 def begin_ramp(*, revision: PipeRevision, share: int, now: datetime) -> bool:
-    """Move requested -> ramping, at the first share.
+    """Begin the ramp of a revision at its first share (requested -> ramping).
 
     Without a live revision, or with share 0, the revision takes all keys at once.
     Older revisions of the pipe that ramp end as overtaken. Returns False if the revision is not `requested` any more.
@@ -55,7 +55,7 @@ def raise_share(*, ramp: Ramp, share: int, figures: Mapping[str, Any], now: date
 
 @transaction.atomic
 def finish_ramp(*, revision: PipeRevision, figures: Mapping[str, Any], now: datetime) -> bool:
-    """Ramping -> live: the stable revision is retired. Returns False if the revision is not ramping, or is held."""
+    """Make the ramping revision live and retire the stable one. Returns False if it is not ramping, or is held."""
     ramp = Ramp.objects.filter(revision=revision).first()
     if ramp is not None:
         mine = Ramp.objects.filter(revision=revision, ended_at=None, held_at=None)
@@ -88,7 +88,7 @@ def hold_ramp(*, ramp: Ramp, by: User, now: datetime) -> bool:
     """
     held = _under_way(ramp).filter(held_at=None).update(held_at=now, held_by=by)
     ramp.refresh_from_db()
-    _refuse_over(ramp)
+    _refuse_complete(ramp)
     if held:
         _note(ramp, "hold-ramp", by, now)
     return held == 1
@@ -99,7 +99,7 @@ def resume_ramp(*, ramp: Ramp, by: User, now: datetime) -> bool:
     """Continue a held ramp. Returns False if it was not held. Raises RampCompleteError."""
     resumed = _under_way(ramp).exclude(held_at=None).update(held_at=None, held_by=None)
     ramp.refresh_from_db()
-    _refuse_over(ramp)
+    _refuse_complete(ramp)
     if resumed:
         _note(ramp, "resume-ramp", by, now)
     return resumed == 1
@@ -117,7 +117,7 @@ def _end(
     ended = _under_way(ramp).update(ended_at=now, ended_by=by, outcome=outcome, reason=reason[:300])
     ramp.refresh_from_db()
     if not ended:
-        raise _is_over(ramp)
+        raise _complete_error(ramp)
     PipeRevision.objects.filter(id=ramp.revision_id).update(state=State.FAILED, state_reason=reason[:300])
     _close_step(ramp, figures or {}, now)
     if ramp.share == ALL_KEYS_PERCENT:
@@ -154,17 +154,26 @@ def _under_way(ramp: Ramp) -> QuerySet[Ramp]:
     return Ramp.objects.filter(revision=ramp.revision_id, ended_at=None)
 
 
-def _refuse_over(ramp: Ramp) -> None:
+def _refuse_complete(ramp: Ramp) -> None:
     if ramp.ended_at is not None:
-        raise _is_over(ramp)
+        raise _complete_error(ramp)
 
 
-def _is_over(ramp: Ramp) -> RampCompleteError:
+def _complete_error(ramp: Ramp) -> RampCompleteError:
     return RampCompleteError(f"The ramp of revision {ramp.revision.number} has ended: {ramp.outcome}.")
 
 
 def _note(ramp: Ramp, action: str, by: User, now: datetime, reason: str = "") -> None:
     pipe = ramp.revision.pipe
     detail = {"revision": ramp.revision.number, "share": ramp.share}
-    place = {"cell": pipe.cell_id, "pipe": pipe.id}
-    note(ControlAction.PERSON, action, outcome="done", at=now, reason=reason, author=by, detail=detail, **place)
+    note(
+        ControlAction.PERSON,
+        action,
+        outcome=ControlAction.Outcome.DONE,
+        at=now,
+        cell=pipe.cell_id,
+        pipe=pipe.id,
+        reason=reason,
+        author=by,
+        detail=detail,
+    )

@@ -20,16 +20,16 @@ class Readiness:
         self._address = {name: database[key] for name, key in names.items() if database.get(key)}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="readiness")
         self._connection: psycopg.Connection[Any] | None = None
-        self._asked: asyncio.Future[str] | None = None
-        self._asked_s = 0.0
+        self._probe_result: asyncio.Future[str] | None = None
+        self._probed_s = 0.0
 
     async def why_not_ready(self) -> str:
         """Return why the process cannot serve pages now; "" if it can."""
         loop = asyncio.get_running_loop()
-        if self._asked is None or (self._asked.done() and loop.time() - self._asked_s > FRESH_S):
-            self._asked, self._asked_s = loop.run_in_executor(self._thread, self._ask), loop.time()
+        if self._probe_result is None or (self._probe_result.done() and loop.time() - self._probed_s > FRESH_S):
+            self._probe_result, self._probed_s = loop.run_in_executor(self._thread, self._probe), loop.time()
         try:
-            return await asyncio.wait_for(asyncio.shield(self._asked), ANSWER_S)
+            return await asyncio.wait_for(asyncio.shield(self._probe_result), ANSWER_S)
         except TimeoutError:
             return "Postgres does not answer"
 
@@ -38,15 +38,14 @@ class Readiness:
         self._thread.submit(self._drop)
         self._thread.shutdown(wait=False)
 
-    def _ask(self) -> str:
+    def _probe(self) -> str:
         kept = self._connection is not None
         try:
             self._select()
         except psycopg.Error:
             self._drop()
-            return (
-                self._ask() if kept else "Postgres does not answer"
-            )  # a kept connection may just be to a server that has restarted
+            # A kept connection may be to a server that has restarted since.
+            return self._probe() if kept else "Postgres does not answer"
         return ""
 
     def _select(self) -> None:

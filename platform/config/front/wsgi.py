@@ -73,7 +73,8 @@ def call(app: WsgiApp, environ: Environ) -> WsgiAnswer:
 
     result = app(environ, start_response)
     close: Callable[[], None] = getattr(result, "close", lambda: None)
-    status, headers = int(started[0].split(" ", 1)[0]), _encoded(started[1])
+    status = int(started[0].split(" ", 1)[0])
+    headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in started[1]]
     if any(name == b"content-type" and value.startswith(_EVENT_STREAM) for name, value in headers):
         return WsgiAnswer(status, headers, events=iter(result), close=close)
     try:
@@ -96,7 +97,3 @@ def _add_header(environ: Environ, name: str, value: str) -> None:
     if key in environ:
         value = f"{environ[key]}{'; ' if key == 'HTTP_COOKIE' else ','}{value}"
     environ[key] = value
-
-
-def _encoded(headers: Iterable[tuple[str, str]]) -> AsgiHeaders:
-    return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]

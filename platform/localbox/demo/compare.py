@@ -8,7 +8,8 @@ from pyroaring import BitMap64
 
 from dataplane.ledger.bins import Bin, BucketAccount
 from dataplane.ledger.units import format_position
-from localbox.demo.logs import ACCEPTED, ReceivedDelivery, SentEvent
+from loadgen.events import ACCEPTED
+from localbox.demo.logs import ReceivedDelivery, SentEvent
 
 
 class DemoResult(Struct, frozen=True):

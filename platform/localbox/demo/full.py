@@ -15,12 +15,14 @@ from typing import Any, Final
 
 from dataplane.ledger.bins import Bin, BucketAccount
 from dataplane.names import output_topic
+from loadgen.events import Payload
+from loadgen.wire import IngestTarget
 from localbox.box import Box
 from localbox.demo import ledger
-from localbox.demo.payloads import Payload, read_payloads
+from localbox.demo.payloads import read_payloads
 from localbox.demo.request import DemoRequest
 from localbox.demo.run import live_box, say
-from localbox.demo.sender import DemoSender, DemoTarget, run_all
+from localbox.demo.sender import DemoSender, run_all
 
 SETTLE_LIMIT_S: Final = 300.0  # the first batch of a query waits for Spark to warm up
 WINDOWS_LIMIT_S: Final = 120.0  # until the last window ends; the clock of windows is 10 s behind
@@ -54,7 +56,7 @@ def _send(request: DemoRequest, box: Box, keys: dict[str, str], payloads: list[P
         count = request.count - share * (len(keys) - 1) if not number else share
         log, rate = _log(request, name), request.rate / len(keys)
         senders.append(
-            DemoSender(DemoTarget.of(url, key), payloads, log=log, rate=rate, count=count, batch=request.batch)
+            DemoSender(IngestTarget.of(url, key), payloads, log=log, rate=rate, count=count, batch=request.batch)
         )
     return run_all(senders)
 

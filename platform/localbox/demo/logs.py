@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dataplane.ledger.units import parse_position
-
-ACCEPTED = 202
-UNKNOWN = 0  # no response: connection reset or timeout
+from loadgen.events import UNKNOWN
 
 
 class SentEvent(NamedTuple):

@@ -1,20 +1,13 @@
 """The events to send: one per line, each posted with its exact bytes."""
 
 import gzip
-import hashlib
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
+from loadgen.events import Payload
 from localbox.errors import BoxError
 
 SHIPPED: Final = Path(__file__).parent / "events" / "github-webhooks.jsonl.gz"
-
-
-class Payload(NamedTuple):
-    """One event's bytes and their SHA-256."""
-
-    body: bytes
-    sha256: str
 
 
 def read_payloads(path: Path) -> list[Payload]:
@@ -23,7 +16,7 @@ def read_payloads(path: Path) -> list[Payload]:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except OSError as exc:
         raise BoxError(f"EVENTS: {path} cannot be read: {exc}") from exc
-    payloads = [Payload(line, hashlib.sha256(line).hexdigest()) for line in raw.splitlines() if line.strip()]
+    payloads = [Payload.of(line) for line in raw.splitlines() if line.strip()]
     if not payloads:
         raise BoxError(f"EVENTS: {path} holds no events; it needs one JSON object a line")
     return payloads

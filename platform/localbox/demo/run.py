@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from loadgen.wire import IngestTarget
 from localbox.box import Box
 from localbox.commands import up
 from localbox.demo import ledger
@@ -17,7 +18,7 @@ from localbox.demo.compare import DeliveryCounts, DemoResult, differences, read_
 from localbox.demo.logs import read_received, read_sent
 from localbox.demo.payloads import read_payloads
 from localbox.demo.request import DemoRequest, demo_request_from
-from localbox.demo.sender import DemoSender, DemoTarget
+from localbox.demo.sender import DemoSender
 from localbox.errors import BoxError
 from localbox.settings import BoxSettings
 from localbox.state import last_json_line
@@ -39,13 +40,16 @@ def run_endless(settings: BoxSettings) -> int:
 
 @contextmanager
 def live_box(request: DemoRequest, env: Mapping[str, str] | None = None) -> Iterator[tuple[Box, dict[str, Any]]]:
-    """Run a box of its own with a live pipe; yield it with the output of the step that made the pipe and its keys."""
+    """Run a separate box with a live pipe; yield it with the output of the step that made the pipe and its keys.
+
+    Raises: BoxError, if the pipe is not live after LIVE_LIMIT_S.
+    """
     extra = ["receiver", "demo-pipe"]
     Box(request.var, extra=extra).stop()  # remains of an interrupted run
     shutil.rmtree(request.var, ignore_errors=True)
     box = Box(request.var, extra=extra, env=env)
     began = time.monotonic()
-    say("starting a box of its own ...")
+    say("starting a separate box ...")
     with box:
         os.environ.update(box.env)
         ledger.start_django()
@@ -57,11 +61,11 @@ def live_box(request: DemoRequest, env: Mapping[str, str] | None = None) -> Iter
 
 
 def run_once(request: DemoRequest) -> int:
-    """Run a box of its own: start, send, wait until all is settled, compare, stop, print one JSON line."""
+    """Run a separate box: start, send, wait until every message is settled, compare, stop, print one JSON line."""
     payloads = read_payloads(request.events)
     with live_box(request) as (box, pipe):
         demo = request.var / "demo"
-        target = DemoTarget.of(box.env["PENSTOCK_INGEST_URL"], pipe["key"])
+        target = IngestTarget.of(box.env["PENSTOCK_INGEST_URL"], pipe["key"])
         sender = DemoSender(
             target, payloads, log=demo / "sent.log", rate=request.rate, count=request.count, batch=request.batch
         )

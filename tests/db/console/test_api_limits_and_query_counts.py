@@ -19,18 +19,19 @@ pytestmark = pytest.mark.django_db
 QUERIES = {
     "pipes/{pipe}/timing/": 6,
     "pipes/{pipe}/lag/": 6,
-    "pipes/{pipe}/minutes/": 12,
-    "pipes/{pipe}/minutes/{minute}/": 13,
+    "pipes/{pipe}/minutes/": 11,
+    "pipes/{pipe}/minutes/{minute}/": 12,
     "pipes/{pipe}/minutes/{minute}/losses/": 9,
     "pipes/{pipe}/minutes/{minute}/units/": 9,
     "pipes/{pipe}/attempts/": 5,
+    "pipes/{pipe}/slowest-messages/": 10,
     "pipes/{pipe}/undelivered/": 14,
     "pipes/{pipe}/waiting/": 6,
-    "pipes/{pipe}/destinations/crm/state/": 18,
+    "pipes/{pipe}/destinations/crm/state/": 17,
     "pipes/{pipe}/messages/1-0-7/": 13,
     "pipes/{pipe}/revisions/1/diff/": 5,
     "tenants/{tenant}/summary/": 16,
-    "tenants/{tenant}/pipes/": 29,
+    "tenants/{tenant}/pipes/": 28,
     "tenants/{tenant}/undelivered/": 15,
     "tenants/{tenant}/members/": 5,
     "tenants/{tenant}/usage/": 7,
@@ -56,6 +57,8 @@ INVALID = (
     ("pipes/{pipe}/minutes/", "range", "1y"),
     ("pipes/{pipe}/minutes/", "cursor", "x"),
     ("pipes/{pipe}/minutes/", "cursor", "cD1hYmM="),
+    ("pipes/{pipe}/slowest-messages/", "stage", "no such"),
+    ("pipes/{pipe}/slowest-messages/", "range", "1y"),
     ("pipes/{pipe}/minutes/{minute}/losses/", "offset", "-1"),
     ("pipes/{pipe}/minutes/{minute}/units/", "bin", "gone"),
     ("pipes/{pipe}/attempts/", "outcome", "no such"),
@@ -137,6 +140,26 @@ def test_invalid_value_is_refused_by_the_name_of_its_parameter(api: APIClient, t
         assert found == (400, "parameter-invalid", parameter), (template, value)
 
 
+@pytest.mark.parametrize("name", ["timing", "lag", "minutes", "slowest-messages"])
+@pytest.mark.parametrize(
+    ("query", "parameter"),
+    [
+        ({"since": "2026-05-03T11:00:00Z"}, "until"),
+        ({"until": "2026-05-03T11:00:00Z"}, "since"),
+        ({"since": "2026-05-03T11:00:00Z", "until": "2026-05-03T11:00:30Z"}, "until"),
+        ({"since": "2026-05-01T11:00:00Z", "until": "2026-05-03T11:00:00Z"}, "until"),
+        ({"since": "2026-05-03T11:00:00Z", "until": "2026-05-03T12:00:00Z", "range": "1h"}, "range"),
+        ({"since": "9999-12-31T23:00:00Z", "until": "9999-12-31T23:30:00Z"}, "until"),
+        ({"since": "yesterday", "until": "2026-05-03T12:00:00Z"}, "since"),
+    ],
+)
+def test_range_of_two_times_that_cannot_be_used_is_refused(
+    api: APIClient, truth: Truth, bucket: int, name: str, query: dict[str, str], parameter: str
+):
+    found = refusal(api, path_of(f"pipes/{{pipe}}/{name}/", truth, bucket), query)
+    assert found == (400, "parameter-invalid", parameter)
+
+
 def test_text_with_a_zero_character_matches_nothing(api: APIClient, truth: Truth, bucket: int):
     path = path_of("pipes/{pipe}/attempts/", truth, bucket)
     assert api.get(path, {"message_id": "m\x00"}).json()["results"] == []
@@ -145,7 +168,7 @@ def test_text_with_a_zero_character_matches_nothing(api: APIClient, truth: Truth
 def test_reads_from_the_brokers_have_a_limit_of_their_own(
     api: APIClient, truth: Truth, bucket: int, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(throttling, "BROKER_READS", throttling.BROKER_READS._replace(most=2))
+    monkeypatch.setattr(throttling.BrokerReadThrottle, "limit", throttling.BROKER_READS._replace(most=2))
     paths = [path_of(name, truth, bucket) for name in ("pipes/{pipe}/messages/1-0-7/", "pipes/{pipe}/attempts/")]
     assert [api.get(paths[0]).status_code for _ in range(3)] == [200, 200, 429]
     assert api.get(paths[1]).status_code == 200, "other operations have the usual limit"

@@ -40,7 +40,9 @@ def make_cell() -> MakeCell:
         Heartbeat.objects.create(cell=name, writer="process-0", at=now, body=body, **row)
         reasons = ["process-1 has sent no heartbeat"]
         CellVerdict.objects.create(cell=cell, state="unstable", reasons=reasons, since=now, at=now)
-        note("deploy", "roll-out", outcome="refused", at=now, cell=name, reason=f"cell {name} is unstable")
+        refused = ControlAction.Outcome.REFUSED
+        why = f"cell {name} is unstable"
+        note("deploy", "roll-out", outcome=refused, at=now, cell=name, refusal="cell-unstable", reason=why)
         return cell
 
     return make
@@ -117,7 +119,7 @@ def test_unknown_cell_is_not_found(admin: Client):
 def test_audit_is_filtered_paginated_and_exported(admin: Client, make_cell: MakeCell):
     make_cell("c1")
     for number in range(150):
-        note("provision", "go-live", outcome="done", at=timezone.now(), reason=f"number {number}")
+        note("provision", "go-live", outcome=ControlAction.Outcome.DONE, at=timezone.now(), reason=f"number {number}")
     first = admin.get("/staff/audit/", {"controller": "provision"}).content.decode()
     assert "number 149" in first
     assert "roll-out" not in first

@@ -144,7 +144,7 @@ def test_error_is_shown_at_its_field_and_nothing_is_published(
         pytest.param("suspended", {}, True, id="suspended"),
     ],
 )
-def test_settings_of_an_unwell_destination_take_all_keys_at_once(
+def test_settings_of_an_unhealthy_destination_take_all_keys_at_once(
     alices: Client, pipe: Pipe, url: str, state: str, health: dict[str, Any], at_once: bool
 ):
     row = pipe.destinations.get()

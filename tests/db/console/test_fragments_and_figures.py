@@ -1,6 +1,8 @@
 """Fragments are blocks of their page; figures are those of the ledger; names never become markup."""
 
 import re
+from html import unescape
+from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import pytest
 from django.urls import reverse
@@ -24,6 +26,11 @@ def plain(html: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r'name="csrfmiddlewaretoken" value="[^"]*"', "", html)).strip()
 
 
+def live_ids(html: str) -> list[str]:
+    """Return the ids of the live blocks."""
+    return re.findall(r' id="([^"]+)"[^>]* data-live=', html)
+
+
 @pytest.mark.parametrize("part", PIPE_PARTS)
 def test_fragment_of_the_pipe_page_is_a_block_of_the_page(
     browser_of: BrowserOf, alice: User, truth: Truth, part: str, monkeypatch: pytest.MonkeyPatch
@@ -43,6 +50,30 @@ def test_fragment_of_home_is_a_block_of_home(browser_of: BrowserOf, alice: User,
     fragment = plain(browser.get("/", {"part": part}, headers=HTMX).content.decode())
     assert fragment
     assert fragment in plain(browser.get("/").content.decode())
+
+
+def test_one_request_returns_all_live_blocks_of_a_page(
+    browser_of: BrowserOf, alice: User, truth: Truth, monkeypatch: pytest.MonkeyPatch
+):
+    now = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: now)
+    browser = browser_of(alice)
+    for url in ("/", f"/pipes/{truth.pipe.id}/", f"/pipes/{truth.pipe.id}/attempts/", f"/pipes/{truth.pipe.id}/held/"):
+        page = browser.get(url).text
+        live = [unescape(found) for found in re.findall(r'data-live="([^"]+)"', page)]
+        assert len(live) > 1
+        assert {urlsplit(one).path for one in live} == {url}, "one page has all blocks"
+        query = dict(pair for one in live for pair in parse_qsl(urlsplit(one).query))
+        names = ",".join(parse_qs(urlsplit(one).query)["part"][0] for one in live)
+        answer = browser.get(url, query | {"part": names}, headers=HTMX).text
+        assert "<html" not in answer
+        assert live_ids(answer) == live_ids(page)
+
+
+def test_unknown_blocks_are_left_out_of_a_refresh(browser_of: BrowserOf, alice: User, truth: Truth):
+    answer = browser_of(alice).get("/", {"part": "summary,nothing,pipes"}, headers=HTMX).text
+    assert live_ids(answer) == ["summary", "pipes"]
+    assert "<html" in browser_of(alice).get("/", {"part": "nothing"}, headers=HTMX).text
 
 
 def test_part_without_htmx_returns_the_whole_page(browser_of: BrowserOf, alice: User, pipe: Pipe):

@@ -105,7 +105,10 @@ def test_sparklines_show_the_rows_and_name_their_range(alices: Client, truth: Tr
     truth.seal(bucket - 20, accepted=600, lost=60)
     page = alices.get("/")
     (line,) = page.context["get_lines"]()
-    assert sorted(rate for rate in line.trend.rates if rate) == pytest.approx([10 / 300, 2.0])
+    whole = [10 / 60 / len(minutes) for minutes in line.trend.span.parts() if bucket in minutes]
+    sealed = [600 / 60 / len(minutes) for minutes in line.trend.span.parts() if bucket - 20 in minutes]
+    assert sealed == [2.0], "a whole part of five minutes"
+    assert sorted(rate for rate in line.trend.rates if rate) == pytest.approx([*whole, *sealed])
     row = page.text.split('id="pipes"')[1].replace("\u202f", "")
     assert 'role="img" aria-label="Events in per second: 0 to 2.0, last 0"' in row
     assert "<title>Delivered: 77.8% to 90.0%, last 77.8%</title>" in row
@@ -135,7 +138,7 @@ def test_links_of_home_keep_the_range(alices: Client, truth: Truth):
     page = alices.get("/", {"range": "6h", "sort": "-in"}).text
     assert '<a href="?sort=-in&amp;range=6h" aria-current="true">6h</a>' in page
     assert 'href="?range=6h&amp;sort=-lag">Lag p95 (6 h)</a>' in page
-    assert 'hx-get="/?part=pipes&amp;range=6h&amp;sort=-in"' in page
+    assert 'data-live="/?part=pipes&amp;range=6h&amp;sort=-in"' in page
     assert 'href="/?range=6h&amp;sort=-in&amp;format=csv"' in page
     assert "Delivered (6 h)" in page
 

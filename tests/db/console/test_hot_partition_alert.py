@@ -65,6 +65,29 @@ def test_spread_the_keys_publishes_a_revision_that_takes_all_keys_at_once_and_a_
     assert "spread_key" not in alert.pipe.revisions.latest("number").spec["sources"]["shop"]
 
 
+def test_api_publishes_the_revision_that_the_button_publishes(alices: Client, alert: Alert, alice: User):
+    path = f"/api/v1/pipes/{alert.pipe_id}/spread-keys/"
+    answer = alices.post(path)
+    revision = alert.pipe.revisions.latest("number")
+    assert (answer.status_code, answer.json()["number"], answer.json()["at_once"]) == (201, 2, True)
+    assert answer["Location"] == f"/api/v1/pipes/{alert.pipe_id}/revisions/2/"
+    assert (revision.number, revision.author, revision.spec) == (2, alice, answer.json()["spec"])
+    assert revision.spec["sources"]["shop"]["spread_key"] is True
+    again = alices.post(path)
+    assert (again.status_code, again.json()["code"]) == (409, "unchanged")
+    assert alert.pipe.revisions.count() == 2
+
+
+def test_api_refuses_to_spread_the_keys_of_an_ordered_destination(
+    alices: Client, tenant: Tenant, alice: User, now: datetime
+):
+    alert = hot(tenant, alice, now, ordered=True)
+    answer = alices.post(f"/api/v1/pipes/{alert.pipe_id}/spread-keys/")
+    assert (answer.status_code, answer.json()["code"]) == (409, "order-needed")
+    assert "crm keeps the order" in answer.json()["detail"]
+    assert alert.pipe.revisions.count() == 1
+
+
 def test_keys_of_an_ordered_destination_are_not_spread_and_the_page_says_why(
     alices: Client, tenant: Tenant, alice: User, now: datetime
 ):

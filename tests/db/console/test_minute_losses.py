@@ -45,6 +45,24 @@ def test_minute_page_shows_which_message_was_last_seen_where(alices: Client, tal
     assert "end to end 50.0\u202f%: 5 of 10 messages" in page
 
 
+def test_loss_table_units_and_journey_say_the_same_of_where_a_message_was_last_seen(
+    alices: Client, client_of: MakeClient, alice: User, talk: Truth
+):
+    base, api = f"/pipes/{talk.pipe.id}", client_of(alice)
+    keys = ("last_seen", "last_seen_words")
+    lost = api.get(f"/api/v1{base}/minutes/{MINUTE}/losses/").json()["results"]
+    units = api.get(f"/api/v1{base}/minutes/{MINUTE}/units/").json()["results"]
+    table = {(one["position"], one["destination"]): tuple(one[key] for key in keys) for one in lost}
+    assert {(one["position"], one["destination"]): tuple(one[key] for key in keys) for one in units} == table
+    assert {node for node, _ in table.values()} == {"ingest", "route", "transform:crm"}
+    for (position, destination), last in table.items():
+        journey = api.get(f"/api/v1{base}/messages/{position}/", {"minute": str(MINUTE)}).json()
+        legs = {leg["destination"]: leg for leg in journey["destinations"]} | {"": journey}
+        assert tuple(legs[destination][key] for key in keys) == last
+        page = alices.get(f"{base}/messages/{position}/", {"minute": str(MINUTE)}).content.decode()
+        assert f"Last seen: {last[0]}, {last[1]}" in page
+
+
 def test_minute_without_loss_says_so_and_reads_no_facts_for_it(alices: Client, pipe: Pipe):
     go_live(pipe)
     truth = Truth(pipe)
@@ -97,6 +115,7 @@ def test_api_returns_the_same_table(client_of: MakeClient, alice: User, talk: Tr
         "child": 0,
         "destination": "",
         "last_seen": "route",
+        "last_seen_words": "processed up to the route. No destination reported it.",
         "seen": NODES[:4],
     }
 

@@ -5,7 +5,7 @@ that they become slower.
 """
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import pytest
@@ -14,11 +14,25 @@ from django.utils import timezone
 
 from controlplane.observer.attempts import SuccessSampler
 from controlplane.observer.batch import AuditBatch
+from controlplane.observer.rollups import keep_rollups
 from controlplane.observer.sealing import Sealer
 from controlplane.observer.store import LedgerStore
 from dataplane.names import AUDIT_TOPIC
-from mgmt.models import AuditOffset, Membership, Seal, Tenant, User
-from tests.db.controlplane.test_observer_stores import AUDIT, Message
+from dataplane.runtime.garbage import collect_rarely
+from mgmt.models import (
+    Alert,
+    AuditOffset,
+    Cell,
+    CellVerdict,
+    ControlAction,
+    Destination,
+    Membership,
+    ScaleSample,
+    Seal,
+    Tenant,
+    User,
+)
+from tests.db.controlplane.test_observer_storage import AUDIT, Message
 from tests.db.controlplane.test_ten_thousand_pipes import audits, live_pipes
 
 pytestmark = [pytest.mark.django_db, pytest.mark.long, pytest.mark.alone]
@@ -26,6 +40,9 @@ PIPES: Final = 200
 MINUTES: Final = 60
 UNITS: Final = 84  # 200 x 60 x 84 = 1 008 000 messages
 OPEN: Final = 2 * PIPES  # pipe-minutes within their grace period
+CELLS: Final = 5
+SAMPLES: Final = 720  # an hour of the Autoscaler, every five seconds
+ACTIONS: Final = 5_000
 TIMES: Final = 20
 TARGET_MS: Final = 150.0
 LIMITS_MS: Final = {"home": 2_000.0, "home, 24 h": 2_000.0, "pipe": 600.0, "pipe, 6 h": 600.0}
@@ -49,11 +66,37 @@ def pipe(db: None) -> str:
     while sealer.step(now, lambda _: (0, 0)):
         pass
     assert Seal.objects.count() >= PIPES * MINUTES - OPEN
+    keep_rollups(now, 60, budget_s=600)
     return pipes[3]
 
 
+def fill_control_plane(now: datetime) -> None:
+    """Fill the rows of the status board: cells with an hour of samples, alerts, and a minute that each pipe lost in."""
+    for number in range(CELLS):
+        name = f"board{number}"
+        cell = Cell.objects.create(id=name)
+        CellVerdict.objects.create(cell=cell, state="unstable", reasons=["why"], kinds=["behind"], since=now, at=now)
+        ScaleSample.objects.bulk_create(
+            ScaleSample(cell=name, kind=kind, at=now - timedelta(seconds=5 * tick), lanes={}, came=-tick, settled=-tick)
+            for kind in ("process", "transmit")
+            for tick in range(SAMPLES)
+        )
+    ControlAction.objects.bulk_create(
+        ControlAction(at=now, controller="scale", action="scale", outcome="refused", refusal="paused", cell_id="board0")
+        for _ in range(ACTIONS)
+    )
+    for row in Destination.objects.select_related("pipe"):
+        Alert.objects.create(
+            pipe=row.pipe, destination=row.name, cause="server-error", status=503, opened_at=now, last_at=now
+        )
+    lossy = Seal.objects.filter(bucket=Seal.objects.earliest("bucket").bucket)
+    lossy.update(lost=1, bins={"crm": {"lost": 1}})
+
+
 def test_every_page_answers_within_its_limit(pipe: str, client: Client):
-    viewer = User.objects.create_user("vera")
+    fill_control_plane(timezone.now())
+    collect_rarely()  # as the web process does
+    viewer = User.objects.create_user("vera", is_staff=True)
     Membership.objects.create(tenant=Tenant.objects.get(), user=viewer, role="owner")
     client.force_login(viewer)
     minute, of_pipe = int(time.time()) // 60 - 20, f"/pipes/{pipe}/"
@@ -61,7 +104,8 @@ def test_every_page_answers_within_its_limit(pipe: str, client: Client):
         "home": "/", "home, 24 h": "/?range=24h", "pipe": of_pipe, "pipe, 6 h": f"{of_pipe}?range=6h",
         "minute": f"{of_pipe}minutes/{minute}/", "alerts": "/alerts/", "search": "/find/",
         "attempts": f"{of_pipe}attempts/", "dead letters": f"{of_pipe}dead/", "revisions": f"{of_pipe}revisions/",
-        "editor": f"{of_pipe}edit/", "usage": "/usage/",
+        "editor": f"{of_pipe}edit/", "usage": "/usage/", "status board": "/staff/board/", "losses": "/staff/losses/",
+        "history": "/staff/controllers/scale/",
     }  # fmt: skip
     p95_ms = {name: _p95_ms(client, url) for name, url in pages.items()}
     print(", ".join(f"{name} {took:.0f} ms" for name, took in p95_ms.items()))  # noqa: T201

@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 
 from mgmt.cells.services.control import note
 from mgmt.ledger.queries.bucket_range import bucket_at, start_of
-from mgmt.models import AttemptCount, Destination, DestinationHealth, Pipe, User
+from mgmt.models import AttemptCount, ControlAction, Destination, DestinationHealth, Pipe, User
 from mgmt.services import begin_ramp, publish_revision, raise_share, roll_back_ramp
 from tests.db.cast import MakeSpec
 from tests.db.console.truth import Truth, go_live
@@ -116,8 +116,9 @@ def test_revision_ramp_scaling_and_alert_have_marks(
     detail = {"kind": "process", "before": 2, "lanes": 3}
     pipe.refresh_from_db()
     scaled_at = started + timedelta(minutes=3)
-    note("scale", "scale-out", outcome="done", at=scaled_at, cell=pipe.cell_id, reason="lag", detail=detail)
-    note("scale", "scale", outcome="refused", at=scaled_at, cell=pipe.cell_id, detail=detail)
+    done, refused = ControlAction.Outcome.DONE, ControlAction.Outcome.REFUSED
+    note("scale", "scale-out", outcome=done, at=scaled_at, cell=pipe.cell_id, reason="lag", detail=detail)
+    note("scale", "scale", outcome=refused, at=scaled_at, cell=pipe.cell_id, refusal="paused", detail=detail)
     alert = open_alert(pipe, started + timedelta(minutes=4))
     alert.state, alert.resolved_at = "resolved", started + timedelta(minutes=5)
     alert.save()

@@ -11,12 +11,9 @@ from django.urls import reverse
 from pytest_django import Settings
 from pytest_django.fixtures import DjangoAssertNumQueries
 
-from controlplane.compute.memory import MemoryCompute
 from controlplane.provisioner.act import output_plans
 from controlplane.provisioner.decide import PlacePipe, decide
 from controlplane.provisioner.records import desired_records
-from controlplane.provisioner.snapshot import ProvisionerSnapshot
-from controlplane.provisioner.snapshot_queries import take_snapshot
 from controlplane.settings import control_settings
 from dataplane.names import PURPOSES
 from dataplane.spec import parse_pipe_spec
@@ -34,6 +31,7 @@ from mgmt.services import create_pipe, publish_revision
 from tests.db.cast import MakeSpec
 from tests.db.channels import add_active_channel
 from tests.db.console.truth import Truth, go_live
+from tests.db.provisioning import snapshot
 
 pytestmark = pytest.mark.django_db
 NEW = "/pipes/new/"
@@ -58,20 +56,6 @@ def plan(tenant: Tenant, spec: dict[str, Any], pipe: Pipe | None = None, now: da
     return plan_preview(tenant=tenant, spec=parse_pipe_spec(spec), pipe=pipe, now=now)
 
 
-def snapshot() -> ProvisionerSnapshot:
-    """Return the Provisioner's snapshot."""
-    return take_snapshot(
-        compute=MemoryCompute(),
-        published={},
-        master="local[2]",
-        now=NOW,
-        problems={},
-        check_topics=False,
-        policy=control_settings().ramp,
-        placing=control_settings().placing,
-    )
-
-
 def hidden(page: str) -> dict[str, list[str]]:
     """Return the hidden fields that carry the form through the page."""
     found: dict[str, list[str]] = {}
@@ -92,7 +76,7 @@ def test_planned_cell_is_the_one_that_the_provisioner_chooses(
             Pipe.objects.filter(id=there.id).update(cell=cell)
     told = plan(tenant, a_spec()).placing
     made = create_pipe(tenant=tenant, name="the next", spec=a_spec(), author=alice)
-    assert PlacePipe(made.id, told.cell, "pipes") in decide(snapshot())
+    assert PlacePipe(made.id, told.cell, "pipes") in decide(snapshot(now=NOW))
     assert told.load == {cell: load[cell] for cell in shard_of(tenant.id, load, 2)}
 
 
@@ -131,7 +115,7 @@ def test_plan_and_provisioner_place_by_free_capacity_on_measured_cells(
     rated(tenant, alice, a_spec(), cores)
     told = plan(tenant, a_spec()).placing
     made = create_pipe(tenant=tenant, name="the next", spec=a_spec(), author=alice)
-    assert PlacePipe(made.id, told.cell, by) in decide(snapshot())
+    assert PlacePipe(made.id, told.cell, by) in decide(snapshot(now=NOW))
     assert told.cell == min(cores, key=cores.__getitem__)
     assert says in alices.post(NEW, FORM).content.decode() or by == "room"
 
@@ -169,13 +153,13 @@ def test_planned_topics_are_those_that_the_provisioner_creates(tenant: Tenant, a
     spec = a_spec() | {"destinations": {"kept": {"type": "topic", "partitions": 7}}}
     told, shape = plan(tenant, spec), control_settings().topics
     wanted = {one.name: (one.partitions, one.replication) for one in cell_plans("c1", 1, shape).values()}
-    assert {one.name: (one.partitions, one.copies) for one in told.topics} == wanted
+    assert {one.name: (one.partitions, one.replicas) for one in told.topics} == wanted
     assert told.to_make == len(PURPOSES)
     pipe = create_pipe(tenant=tenant, name="orders", spec=spec, author=alice)
     (made,) = output_plans(desired_records([destination_key(pipe.id, "kept")]).records, shape)
     (own,) = told.outputs
     assert own.name.replace(PIPE_TO_COME, pipe.id.replace("_", "-")) == made.name
-    assert (own.partitions, own.copies, own.exists) == (7, made.replication, False)
+    assert (own.partitions, own.replicas, own.exists) == (7, made.replication, False)
 
 
 def test_existing_topics_are_marked_as_existing(tenant: Tenant, pipe: Pipe, a_spec: MakeSpec):
@@ -201,7 +185,7 @@ def test_planned_ramp_is_the_one_that_the_provisioner_begins(
 
 def first_step(pipe: Pipe) -> int:
     """Return the share with which the Provisioner starts the requested revision."""
-    seen = snapshot()
+    seen = snapshot(now=NOW)
     return first_share(seen.policy, seen.recently_ramped.get(pipe.id, 0))
 
 

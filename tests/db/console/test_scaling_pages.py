@@ -116,7 +116,14 @@ def test_pages_have_a_constant_query_count_for_any_number_of_cells(
     for number in range(2, 6):
         cell = Cell.objects.create(id=f"c{number}")
         ScaleGroup.objects.create(cell=cell, kind="process", maximum=4)
-        note("scale", "scale-out", outcome="done", at=timezone.now(), cell="c1", detail={"kind": "process"})
+        note(
+            "scale",
+            "scale-out",
+            outcome=ControlAction.Outcome.DONE,
+            at=timezone.now(),
+            cell="c1",
+            detail={"kind": "process"},
+        )
     admin.get("/staff/scaling/")
     with django_assert_num_queries(LIST):
         admin.get("/staff/scaling/")

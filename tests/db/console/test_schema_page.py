@@ -14,7 +14,7 @@ from tests.db.console.truth import BrowserOf
 
 pytestmark = pytest.mark.django_db
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"id": {"type": "string"}}}
-QUERIES = 15
+QUERIES = 16
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from django.test import Client
+from rest_framework.test import APIClient
 
 from dataplane.ledger.units import position_of
 from mgmt.deliveries.queries.slowest import (
@@ -112,6 +113,32 @@ def test_each_stage_of_the_breakdown_links_to_its_slowest_messages(alices: Clien
     assert shown["normalize"] == ["1-0-3", "1-0-4"]
     one = alices.get(f"/pipes/{truth.pipe.id}/", {"stage": "normalize"}).content.decode()
     assert "kept as a distribution, not for each message" in one
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("stage", ["", "transmit", "retry wait", "normalize"])
+def test_api_lists_the_slowest_messages_that_the_page_lists(
+    alices: Client, api: APIClient, truth: Truth, bucket: int, stage: str
+):
+    DeliveryAttempt.objects.all().delete()
+    for number, after_s, took_s in ((3, 1, 1), (3, 5, 1), (4, 2, 3)):
+        store(truth, attempt(bucket, number, after_s, took_s), after_s)
+    store(truth, attempt(bucket - 10, 99, 60, 5), 1)
+    times = {"from": start_of(bucket), "to": start_of(bucket + 1)}
+    query = {name: f"{at:%Y-%m-%dT%H:%M}" for name, at in times.items()} | ({"stage": stage} if stage else {})
+    page = alices.get(f"/pipes/{truth.pipe.id}/", query).context["get_slowest"]()
+    path = f"/api/v1/pipes/{truth.pipe.id}/slowest-messages/"
+    limits = {"since": times["from"].isoformat(), "until": times["to"].isoformat()}
+    found = api.get(path, limits | ({"stage": stage} if stage else {})).json()
+    names = ("position", "child", "message_id", "destination", "attempts", "took_us", "bin")
+    assert [[one[name] for name in names] for one in found["results"]] == [
+        [getattr(one, name) for name in names] for one in page.messages
+    ]
+    assert (found["measure"], found["is_cut"], found["range"]) == (page.measure, False, "")
+    assert [one["position"] for one in found["results"]] == {
+        "": ["1-0-3", "1-0-4"], "transmit": ["1-0-4", "1-0-3"], "retry wait": ["1-0-3"], "normalize": ["1-0-3", "1-0-4"]
+    }[stage]  # fmt: skip
+    assert len(api.get(path, {"range": "1h"}).json()["results"]) == 3, "the other range has one message more"
 
 
 @pytest.mark.django_db

@@ -7,7 +7,7 @@ from django.test import Client
 
 from controlplane.explain import explain
 from controlplane.observer.store import LedgerStore
-from controlplane.provisioner.admissions import let_in, open_admissions
+from controlplane.provisioner.admissions import advance_admissions, open_admissions
 from controlplane.provisioner.records import desired_records
 from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.names import cell_topic
@@ -20,7 +20,7 @@ from mgmt.ramps.admission_schedule import AdmissionPolicy
 from mgmt.services import AdmissionCompleteError, create_pipe, hold_admission, resume_admission
 from tests.db.cast import MakeSpec
 from tests.db.console.truth import Truth, go_live
-from tests.db.controlplane.test_observer_ends import Message, save
+from tests.db.controlplane.test_observer_outcomes import Message, save
 
 NOW = datetime(2026, 11, 22, 12, 0, 10, tzinfo=UTC)
 LATER = NOW + timedelta(seconds=45)
@@ -89,18 +89,18 @@ def test_pipe_with_low_expected_traffic_is_admitted_at_once(pipe: Pipe):
 
 def test_pipe_with_high_expected_traffic_begins_with_a_share(gentle: Pipe):
     assert (way_of(gentle).share, admitted(gentle)) == (20, 20)
-    let_in(NOW, POLICY)
+    advance_admissions(NOW, POLICY)
     assert way_of(gentle).reason == "20 % of its keys are admitted; it waits for its first messages"
 
 
 def test_share_is_raised_stepwise_once_the_admitted_messages_are_released(gentle: Pipe, store: LedgerStore):
     save(store, *(held(gentle, n, share) for n, share in enumerate([21, 50, 51, 100])))
-    let_in(NOW, POLICY)
+    advance_admissions(NOW, POLICY)
     assert way_of(gentle).step_at == NOW
     taken(gentle, 20, 40)
     assert release_leftovers() == 0, "no held message is admitted yet"
     version = Pipe.objects.get(id=gentle.id).version
-    assert let_in(LATER, POLICY) == 1
+    assert advance_admissions(LATER, POLICY) == 1
     assert (way_of(gentle).share, admitted(gentle)) == (50, 50)
     assert Pipe.objects.get(id=gentle.id).version == version + 1
     (view,) = open_admissions(LATER)
@@ -111,16 +111,16 @@ def test_share_is_raised_stepwise_once_the_admitted_messages_are_released(gentle
     assert (move.destination, move.total, move.rate_per_s) == ("", 2, 4_000.0)
     taken(gentle, 50, 40)
     much_later = LATER + timedelta(seconds=45)
-    let_in(much_later, POLICY)
+    advance_admissions(much_later, POLICY)
     assert way_of(gentle).reason == "50 % of its keys are admitted; their held messages are being released"
     note_progress(progress=ended(move), now=much_later)
-    let_in(much_later, POLICY)
+    advance_admissions(much_later, POLICY)
     assert (way_of(gentle).share, release_leftovers()) == (100, 1)
     whole = record_of(gentle)
     assert (whole.admitted, whole.by_shares) == (100, True), "lanes also report the messages of the last step"
     note_progress(progress=ended(Redrive.objects.latest("created_at")), now=much_later)
     taken(gentle, 100, 40)
-    let_in(much_later + timedelta(minutes=6), POLICY)
+    advance_admissions(much_later + timedelta(minutes=6), POLICY)
     assert way_of(gentle).ended_at is not None
     over = record_of(gentle)
     assert (over.admitted, over.by_shares, over.version) == (100, False, whole.version + 1)
@@ -130,12 +130,12 @@ def test_share_is_raised_stepwise_once_the_admitted_messages_are_released(gentle
 
 def test_unstable_cell_keeps_the_share_unchanged(gentle: Pipe, store: LedgerStore):
     save(store, held(gentle, 0, 90))
-    let_in(NOW, POLICY)
+    advance_admissions(NOW, POLICY)
     taken(gentle, 20, 40)
     CellVerdict.objects.update_or_create(
         cell=Cell.objects.get(id="c1"), defaults={"state": "unstable", "since": NOW, "reasons": [], "at": NOW}
     )
-    let_in(LATER, POLICY)
+    advance_admissions(LATER, POLICY)
     assert way_of(gentle).share == 20
     assert "unstable" in way_of(gentle).reason
 
@@ -143,9 +143,9 @@ def test_unstable_cell_keeps_the_share_unchanged(gentle: Pipe, store: LedgerStor
 def test_failing_admission_is_rolled_back_and_alerts_a_person(gentle: Pipe, store: LedgerStore, bob: User):
     save(store, *(held(gentle, n, share) for n, share in enumerate([10, 90])))
     release_leftovers()
-    let_in(NOW, POLICY)
+    advance_admissions(NOW, POLICY)
     taken(gentle, 20, 40, dead=10)
-    assert let_in(NOW, POLICY) == 1
+    assert advance_admissions(NOW, POLICY) == 1
     why = (
         "10 of 40 messages failed while 20 % of its keys were admitted; "
         "0 % of the keys are admitted now, the rest is held"
@@ -155,22 +155,24 @@ def test_failing_admission_is_rolled_back_and_alerts_a_person(gentle: Pipe, stor
     assert Redrive.objects.get().state == Redrive.State.ABORTING
     alert = Alert.objects.get()
     assert (alert.destination, alert.cause, alert.sample["reason"]) == ("", "admission", why)
-    assert let_in(LATER, POLICY) == 0, "the admission waits for a person"
+    assert advance_admissions(LATER, POLICY) == 0, "the admission waits for a person"
 
     assert resume_admission(admission=way, by=bob, now=LATER + timedelta(minutes=5))
-    let_in(LATER + timedelta(minutes=5), POLICY)
+    advance_admissions(LATER + timedelta(minutes=5), POLICY)
     assert way_of(gentle).share == 20
-    assert let_in(LATER + timedelta(minutes=5, seconds=1), POLICY) == 0, "failures before the resumption do not count"
+    assert advance_admissions(LATER + timedelta(minutes=5, seconds=1), POLICY) == 0, (
+        "failures before the resumption do not count"
+    )
     assert way_of(gentle).share == 20
 
 
 def test_person_holds_the_admission_at_its_share(gentle: Pipe, store: LedgerStore, bob: User):
     save(store, held(gentle, 0, 90))
-    let_in(NOW, POLICY)
+    advance_admissions(NOW, POLICY)
     taken(gentle, 20, 40)
     assert hold_admission(admission=way_of(gentle), by=bob, now=NOW)
     assert not hold_admission(admission=way_of(gentle), by=bob, now=NOW)
-    let_in(LATER, POLICY)
+    advance_admissions(LATER, POLICY)
     assert (way_of(gentle).share, way_of(gentle).reason) == (20, "20 % of its keys are admitted: held by bob")
     Admission.objects.update(ended_at=NOW)
     with pytest.raises(AdmissionCompleteError):
@@ -181,8 +183,8 @@ def test_pages_and_explain_show_the_admission_and_a_person_controls_it(
     gentle: Pipe, store: LedgerStore, client: Client, bob: User
 ):
     save(store, held(gentle, 0, 90))
-    let_in(NOW, POLICY)
-    let_in(NOW + timedelta(seconds=1), POLICY)
+    advance_admissions(NOW, POLICY)
+    advance_admissions(NOW + timedelta(seconds=1), POLICY)
     client.force_login(bob)
     page = client.get(f"/pipes/{gentle.id}/").content.decode()
     assert "Gradual admission by key: 20 % of its keys are admitted until 12:00:40 UTC" in page

@@ -43,7 +43,7 @@ RARE: Final = (
 
 
 @pytest.fixture
-def _witness() -> Iterator[None]:
+def _audit_triggers() -> Iterator[None]:
     audit_trigger.call()
     yield
     hang_up()  # a failed test may have left its connection in a transaction
@@ -68,7 +68,7 @@ def walk(steps: int, seed: int, spec: MakeSpec) -> Counter[str]:
 
 
 @pytest.mark.timeout(1_800)  # it works all the time, and a busy machine gives it little of that
-@pytest.mark.usefixtures("_witness")
+@pytest.mark.usefixtures("_audit_triggers")
 def test_four_controllers_keep_their_interlocks_under_faults_and_crashes(a_spec: MakeSpec):
     happened = walk(150, seed=7, spec=a_spec)
     for what in (*(f"{name}: whole" for name in NAMES), "provision go-live: done"):
@@ -78,7 +78,7 @@ def test_four_controllers_keep_their_interlocks_under_faults_and_crashes(a_spec:
 @pytest.mark.long
 @pytest.mark.timeout(8 * 3600)
 @pytest.mark.parametrize("number", range(LONG_WALKS))
-@pytest.mark.usefixtures("_witness")
+@pytest.mark.usefixtures("_audit_triggers")
 def test_controllers_keep_their_interlocks_for_a_long_time(number: int, a_spec: MakeSpec):
     seed = random.randrange(2**32)
     log.info("walk %d begins with seed %d", number, seed)
@@ -104,7 +104,7 @@ def _no_leases(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _no_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interlocks, "_unwell", _nothing)
+    monkeypatch.setattr(interlocks, "_unstable", _nothing)
 
 
 def _no_fences(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,7 @@ def _verdicts_stop_what_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(1_200)
-@pytest.mark.usefixtures("_witness")
+@pytest.mark.usefixtures("_audit_triggers")
 @pytest.mark.parametrize(
     ("without", "found"),
     [

@@ -56,7 +56,7 @@ def test_next_digest_is_due_the_next_morning(now: datetime, due: datetime):
 
 
 def test_digest_lists_active_problems_with_links(channel: AlertChannel, pipe: Pipe):
-    alert(pipe)
+    alert(pipe, status=401)
     alert(pipe, cause="timeout", state=Alert.State.ACKNOWLEDGED)
     Destination.objects.filter(pipe=pipe).update(state="suspended", state_cause="rejected", state_since=EVENING)
     lose(pipe, MORNING - timedelta(hours=1))
@@ -65,11 +65,12 @@ def test_digest_lists_active_problems_with_links(channel: AlertChannel, pipe: Pi
     (sent,) = mail.outbox
     assert (sent.to, sent.subject) == (["ops@example.com"], "[Penstock] 5 active problems at Alice's")
     for said in (
-        "orders to crm: rejected, 3 failures since 2026-11-20 21:00 UTC\n",
-        "orders to crm: timeout, 3 failures since 2026-11-20 21:00 UTC; acknowledged",
+        "orders to crm: answered 401, 3 failures since 2026-11-20 21:00 UTC\n",
+        "orders to crm: timed out, 3 failures since 2026-11-20 21:00 UTC; acknowledged",
         "orders to crm: suspended since",
+        "(answered 4xx, which is final); new messages are held",
         "orders: revision 1 failed: its topics cannot be made",
-        "orders: 2 lost in the last 24 hours",
+        "orders: 2 messages lost in the last 24 hours",
         f"/pipes/{pipe.id}/",
     ):
         assert said in sent.body

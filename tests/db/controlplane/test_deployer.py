@@ -324,7 +324,7 @@ def test_wire_incompatible_release_is_refused(cells: list[Cell]):
 def test_release_is_registered_once_and_assigned_to_cells_without_one(db: None):
     Cell.objects.create(id="c1")
     first = register_release(release=OLD, wire=1, about="the first", now=NOW)
-    again = register_release(release=OLD, wire=1, about="told anew", now=later(5))
+    again = register_release(release=OLD, wire=1, about="built again", now=later(5))
     assert (again.note, again.registered_at) == (first.note, NOW)
     registered(NEW)
     assert runs("c1") == (OLD, 1)

@@ -45,8 +45,8 @@ class Rows:
 
     def seen(self) -> tuple[str, frozenset[str], str, int, int, int]:
         """Return the rows in the form of a world: verdict, pauses, holder, turns left, token and fence."""
-        told = ("verdict__state", "lease__holder", "lease__until", "lease__token", "fence")
-        verdict, holder, until, token, fence = Cell.objects.values_list(*told).get()
+        fields = ("verdict__state", "lease__holder", "lease__until", "lease__token", "fence")
+        verdict, holder, until, token, fence = Cell.objects.values_list(*fields).get()
         paused = frozenset(Pause.objects.filter(ended_at=None).values_list("controller", flat=True))
         left = max(0, (until - self.now) // TURN) if until else 0
         return verdict, paused, holder or "", left, token or 0, fence

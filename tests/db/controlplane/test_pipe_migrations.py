@@ -124,7 +124,7 @@ def test_complete_migration_publishes_each_state(placed: Pipe, alice: User):
     assert (record.cell, record.leaving, record.version) == ("c2", "", version + 2)
     noted = ControlAction.objects.filter(pipe=placed, cell="c2").order_by("id")
     assert [(one.action, one.outcome, one.author) for one in noted] == [
-        ("move-pipe", "asked", alice),
+        ("move-pipe", "requested", alice),
         ("switch-pipe", "done", None),
         ("move-pipe", "done", None),
     ]
@@ -141,7 +141,7 @@ def test_migration_is_reverted_automatically_by_the_same_steps(placed: Pipe, ali
     assert (back.source_id, back.target_id, back.state, back.by) == ("c2", "c1", "draining", None)
     assert (record_of(placed).cell, record_of(placed).leaving) == ("c1", "c2")
     (view,) = open_migrations()
-    assert view.is_way_back
+    assert view.is_revert
     assert do(back, FinishMigration).state == "done"
 
 
@@ -274,8 +274,8 @@ def test_migration_is_requested_once_with_a_reason_and_to_another_cell(placed: P
     row = ask(placed, alice)
     with pytest.raises(MigrationInProgressError):
         ask(placed, alice)
-    assert cancel_migration(relocation=row, says="no more", by=alice, now=NOW)
-    assert not cancel_migration(relocation=row, says="no more", by=alice, now=NOW)
+    assert cancel_migration(migration=row, says="no more", by=alice, now=NOW)
+    assert not cancel_migration(migration=row, says="no more", by=alice, now=NOW)
     assert ask(placed, alice).state == "requested"
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from controlplane.autoscaler.act import act, finish
 from controlplane.autoscaler.decide import decide
-from controlplane.autoscaler.resting import idle_state
 from controlplane.autoscaler.samples import ensure_groups, groups_of
-from controlplane.autoscaler.sleeping import next_turn
+from controlplane.autoscaler.sleep_inputs import idle_state
+from controlplane.autoscaler.sleeping import next_sleep_change
 from controlplane.deployer.snapshot import RolloutPolicy
 from controlplane.deployer.tasks import rounds
 from dataplane.names import LANE_KINDS
@@ -68,7 +68,7 @@ def look(now: datetime) -> str:
     finish(cell.id, cell.lanes, cell.lanes, now)
     CellVerdict.objects.filter(cell=cell).update(at=now)
     groups, rest = groups_of(list(ScaleGroup.objects.filter(cell=cell)), cell.lanes, now), idle_state(cell, now)
-    turn = next_turn(rest) if rest else None
+    turn = next_sleep_change(rest) if rest else None
     return act(cell.id, groups, {kind: decide(group, turn) for kind, group in groups.items()}, now)
 
 

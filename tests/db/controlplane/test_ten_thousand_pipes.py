@@ -36,7 +36,7 @@ from mgmt.models import (
     Topic,
     User,
 )
-from tests.db.controlplane.test_observer_stores import AUDIT, Message
+from tests.db.controlplane.test_observer_storage import AUDIT, Message
 
 pytestmark = [pytest.mark.django_db, pytest.mark.long, pytest.mark.alone]
 PIPES: Final = 10_000
@@ -144,7 +144,7 @@ def test_one_minute_of_all_pipes_is_stored_within_10_s_and_home_loads_at_once(pi
 
     rows, home_ms = PIPES * (len(FACTS) + len(NODES)), sorted(took_ms)[2]
     print(f"{rows} rows in {stored_s:.1f} s; home of {PIPES // TENANTS} pipes {home_ms:.0f} ms")  # noqa: T201
-    print(f"sealed in {sealed_s:.1f} s, {longest_s:.1f} s a step; found anew in {loaded_s:.1f} s")  # noqa: T201
+    print(f"sealed in {sealed_s:.1f} s, {longest_s:.1f} s a step; found again in {loaded_s:.1f} s")  # noqa: T201
     assert stored_s < 10
     assert sealed_s < 30  # half of a minute, so that a backlog is caught up
     assert home_ms < 300

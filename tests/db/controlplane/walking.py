@@ -83,6 +83,7 @@ class World:
         return tick
 
     def _whole(self, name: Name) -> str:
+        connection.queries_log.clear()  # it has a limit, which a long walk exceeds
         with CaptureQueriesContext(connection) as sent:
             said = self._tick(name, self._now)
         assert "waiting for" not in said, said

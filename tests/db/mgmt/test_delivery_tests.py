@@ -8,7 +8,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from dataplane.spec import SpecError
-from mgmt.deliveries.services.destinations import move_destination
+from mgmt.deliveries.services.destinations import change_destination_state
 from mgmt.delivery_tests.services import MOST_A_MINUTE, request_destination_test, request_draft_test
 from mgmt.models import Destination, DestinationTest, Membership, Pipe, Tenant, User
 from mgmt.pipes.services.revisions import take_over
@@ -102,7 +102,7 @@ def test_saved_destination_gets_the_event_unchanged_and_its_secrets_are_not_in_t
 
 def test_removed_destination_gets_no_test_request(pipe: Pipe, alice: User):
     destination = pipe.destinations.get()
-    move_destination(row=destination, was=["active"], becomes=Destination.State.REMOVED)
+    change_destination_state(row=destination, was=["active"], becomes=Destination.State.REMOVED)
     with pytest.raises(DestinationRemovedError):
         request_destination_test(destination=destination, event=b"{}", by=alice, now=NOW)
 

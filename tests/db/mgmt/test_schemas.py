@@ -6,24 +6,20 @@ from typing import Any
 
 import pytest
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 from rest_framework.test import APIClient
 
-from controlplane.compute.memory import MemoryCompute
 from controlplane.provisioner.desired_state import wanted_versions
 from controlplane.provisioner.records import desired_records
-from controlplane.provisioner.snapshot_queries import take_snapshot
 from dataplane.ledger.meta import MessageMeta
 from dataplane.spec.schema import MAX_BYTES
 from dataplane.tables.records import SchemaRecord
-from mgmt.cells.placement import PlacementPolicy
 from mgmt.messages.queries.records import StoredRecord
 from mgmt.models import Pipe, SourceSchema, Tenant, User
-from mgmt.ramps.schedule import RampPolicy
 from mgmt.schemas import queries, services
 from mgmt.services import SchemaConflictError, close_pipe, create_pipe, publish_revision, register_schema
 from tests.db.cast import MakeClient, MakeSpec
 from tests.db.console.truth import go_live
+from tests.db.provisioning import snapshot
 
 V1: dict[str, Any] = {
     "type": "object",
@@ -220,18 +216,7 @@ def test_newest_version_is_published_to_the_control_topic_before_the_pipe(pipe: 
     register_schema(source=source, document=V1, author=bob)
     newest, _ = register_schema(source=source, document=V2, author=bob)
     go_live(pipe)
-    wanted = wanted_versions(
-        take_snapshot(
-            compute=MemoryCompute(),
-            published={},
-            master="local",
-            now=timezone.now(),
-            problems={},
-            check_topics=False,
-            policy=RampPolicy(),
-            placing=PlacementPolicy(),
-        )
-    )
+    wanted = wanted_versions(snapshot())
     key = f"schema/{pipe.id}/shop"
     assert wanted[key] == 2
     assert list(wanted).index(key) < list(wanted).index(f"pipe/{pipe.id}")

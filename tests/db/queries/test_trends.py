@@ -10,9 +10,10 @@ from controlplane.observer.seal import seal_row
 from dataplane.ledger.bins import Bin
 from mgmt.ledger.queries.bucket_range import BucketRange
 from mgmt.ledger.queries.ledger import accounts
+from mgmt.ledger.queries.minute_sums import TrendSums
 from mgmt.ledger.queries.minutes import MinuteLoss, minute_lines
 from mgmt.ledger.queries.timing import timing
-from mgmt.ledger.queries.trends import PARTS, TrendSums, trends_of
+from mgmt.ledger.queries.trends import trends_of
 from mgmt.models import LateCount, Pipe, Tenant, User
 from mgmt.services import create_pipe
 from tests.db.cast import MakeSpec
@@ -64,9 +65,8 @@ def test_sums_are_those_of_the_minutes_also_after_late_facts_retries_and_trimmed
     trend = trends_of([truth.pipe.id], HOUR).by_pipe[truth.pipe.id]
     assert trend.whole == sums_of(lines)
     assert trend.whole.delivered == 6 + 7 + 7 + 6 + 46
-    for part in range(PARTS):
-        within = [line for line in lines if (line.bucket - HOUR.first) // 5 == part]
-        assert trend.sums[part] == sums_of(within), part
+    for part, minutes in enumerate(HOUR.parts()):
+        assert trend.sums[part] == sums_of([line for line in lines if line.bucket in minutes]), part
 
 
 def test_minutes_outside_the_range_and_other_pipes_do_not_count(
@@ -78,9 +78,9 @@ def test_minutes_outside_the_range_and_other_pipes_do_not_count(
     truth.seal(HOUR.last + 1, accepted=100)
     truth.seal(HOUR.first, accepted=3)
     found = trends_of([truth.pipe.id, other.id], HOUR)
-    assert [sums.accepted for sums in found.by_pipe[truth.pipe.id].sums] == [3] + [0] * 11
-    assert [sums.accepted for sums in found.by_pipe[other.id].sums] == [0] * 11 + [7]
-    assert [sums.accepted for sums in found.total.sums] == [3] + [0] * 10 + [7]
+    assert [sums.accepted for sums in found.by_pipe[truth.pipe.id].sums] == [3] + [0] * 12
+    assert [sums.accepted for sums in found.by_pipe[other.id].sums] == [0] * 12 + [7]
+    assert [sums.accepted for sums in found.total.sums] == [3] + [0] * 11 + [7]
 
 
 def test_rates_shares_and_lags_of_each_part(truth: Truth):
@@ -89,10 +89,10 @@ def test_rates_shares_and_lags_of_each_part(truth: Truth):
     truth.lag(LAST, "transmit:crm", "out", [90_000] * 2)
     truth.lag(LAST, "normalize", "out", [900_000] * 99)
     trend = trends_of([truth.pipe.id], HOUR).by_pipe[truth.pipe.id]
-    assert trend.rates == [0.0] * 10 + [2.0, 0.0]
-    assert trend.shares == [None] * 10 + [0.9, None]
-    assert trend.lag_p95s_us[:10] == [None] * 10
-    assert trend.lag_p95s_us[10:] == pytest.approx([10_000, 90_000], rel=0.01)
+    assert trend.rates == [0.0] * 11 + [2.0, 0.0]
+    assert trend.shares == [None] * 11 + [0.9, None]
+    assert trend.lag_p95s_us[:11] == [None] * 11
+    assert trend.lag_p95s_us[11:] == pytest.approx([10_000, 90_000], rel=0.01)
     assert trend.lag_p95_us == timing(pipe_id=truth.pipe.id, span=HOUR).end_to_end_us
 
 

@@ -12,12 +12,13 @@ from pytest_django import Settings
 
 from controlplane.delivery_test import request
 from controlplane.delivery_test.tasks import SendingThread
+from loadgen.scripted import Receiver
 from mgmt.delivery_tests.services import request_draft_test
 from mgmt.models import DestinationTest, TaskRun, Tenant, User
 from mgmt.services import create_tenant
 from tests.integration.test_forbidden_addresses import Canary
+from tests.support.behaviours import hang
 from tests.support.patience import Patience
-from tests.support.receiver import HANG, Receiver
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HANGS_MS = 3_000
@@ -38,7 +39,7 @@ def tenant(alice: User) -> Tenant:
 def receiver(settings: Settings) -> Iterator[Receiver]:
     settings.PENSTOCK_DESTINATION_ALLOW = "127.0.0.0/8"
     listening = Receiver()
-    listening.answers |= {"/refuses": 401, "/hangs": HANG}
+    listening.answers |= {"/refuses": 401, "/hangs": hang}
     yield listening
     listening.close()
 

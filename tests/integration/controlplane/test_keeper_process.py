@@ -68,7 +68,7 @@ class Keepers:
             self.process = subprocess.Popen(command, cwd=ROOT, env=self._env, stdout=log, stderr=log)
         return self.process
 
-    def wish(self, epoch: int) -> None:
+    def request_epoch(self, epoch: int) -> None:
         self.files.request(DesiredApplication("c1", epoch, "local[1]", self._release))
 
     def running(self) -> RunningApplication | None:
@@ -99,7 +99,7 @@ def until(truth: Callable[[], object], limit_s: float = 60) -> None:
 
 
 def started(keepers: Keepers, epoch: int = 1) -> RunningApplication:
-    keepers.wish(epoch)
+    keepers.request_epoch(epoch)
     until(
         lambda: (now := keepers.running()) is not None and now.epoch == epoch and runs_python_workers(now.incarnation)
     )

@@ -13,7 +13,7 @@ from controlplane.lookups.publish import LookupPublisher
 from controlplane.settings import control_settings
 from controlplane.topics import TopicCreator, cluster_plans
 from dataplane.names import LOOKUP_TOPIC
-from dataplane.runtime.lookup_keeper import LookupReplicator
+from dataplane.runtime.lookup_replicator import LookupReplicator
 from dataplane.tables.lookup_store import LookupStore
 from localbox.testing import Box
 from mgmt.lookups.row_files import NewRow

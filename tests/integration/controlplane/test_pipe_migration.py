@@ -24,6 +24,7 @@ from controlplane.observer.sealing import Sealer
 from dataplane.ledger.bins import Bin, BucketAccount
 from dataplane.ledger.units import parse_position, place_of
 from dataplane.names import AUDIT_PARTITIONS, LANE_KINDS, PURPOSES, WIRE_VERSION, LaneKind, cell_topic
+from loadgen.scripted import Received, Receiver, status
 from localbox.ports import free_ports
 from localbox.settings import ROOT
 from mgmt.deliveries.queries.message_selection import MessageSelection
@@ -44,11 +45,9 @@ from mgmt.services import (
 )
 from tests.integration.controlplane.observing import observing, until
 from tests.integration.controlplane.test_provisioner_tick import provisioner_at
-from tests.support.behaviours import status
 from tests.support.crash_cells import LaneServer
 from tests.support.keyed import KEYS, Keyed, numbers_of
 from tests.support.lane_server import Order
-from tests.support.receiver import Received, Receiver
 from tests.support.sender import Acked, Sender
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(1_500)]
@@ -255,7 +254,7 @@ def test_migration_under_load_also_delivers_messages_that_waited_on_the_old_cell
             assert found == [(pipe.id, parse_position(one.position))]
     actions = ControlAction.objects.filter(cell=old, action__endswith="-pipe").order_by("id")
     assert [(action.action, action.outcome) for action in actions] == [
-        ("move-pipe", "asked"), ("switch-pipe", "done"), ("move-pipe", "done")
+        ("move-pipe", "requested"), ("switch-pipe", "done"), ("move-pipe", "done")
     ]  # fmt: skip
     _assert_sealed(story, kafka)
 

@@ -311,7 +311,7 @@ def test_tick_is_skipped_while_another_holds_the_lock(provisioner: Provisioner):
             finally:
                 connection.close()
 
-        assert pool.submit(tick).result() == "skipped: another tick is at work"
+        assert pool.submit(tick).result() == "skipped: another tick is running"
 
 
 KILLED = """

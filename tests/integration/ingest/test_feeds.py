@@ -1,66 +1,25 @@
 """Source of type kafka on a real broker: a killed replica loses nothing, and repeats keep their id."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import NewTopic
 
 from dataplane.ledger.meta import read_meta
-from localbox.settings import ROOT
-from localbox.testing import free_ports
-from tests.support.broker import Broker
-from tests.support.cluster import KEY, PIPE, TENANT, Cluster
+from tests.support.cluster import PIPE, Cluster
 from tests.support.data_plane import until
+from tests.support.ingest_replica import Replica, feeding_cluster
 
 TOPIC = "orders.eu"
 
 
-class Replica:
-    """One ingest replica that a test may kill."""
-
-    def __init__(self, cluster: Cluster, var: Path) -> None:
-        clusters = {"theirs": {"tenants": [TENANT], "topics": ["orders.*"]}}
-        clusters["theirs"]["settings"] = {"bootstrap.servers": cluster.kafka, "session.timeout.ms": "6000"}  # type: ignore[assignment]
-        file = var / "clusters.json"
-        file.write_text(json.dumps(clusters))
-        port = next(iter(free_ports().values()))
-        self._env = os.environ | cluster.env(str(var), int(port)) | {"PENSTOCK_KAFKA_CLUSTERS": str(file)}
-        self._env["PYTHONPATH"] = f"{ROOT}:{ROOT / 'platform'}"
-        self._log = var / "ingest.log"
-        self.start()
-
-    def start(self) -> None:
-        command = [sys.executable, "-m", "dataplane.ingest", "--replica", "ingest-1"]
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(command, cwd=ROOT, env=self._env, stdout=log, stderr=log)
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait(10)
-
-    def close(self) -> None:
-        self._process.terminate()
-        self._process.wait(40)
-
-
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    broker = Broker(tmp_path / "broker")
-    broker.start()
-    made = Cluster(broker.address, partitions=2)
-    made.make_topics()
-    made.publish_cell()
-    made.admin.create_topics([NewTopic(TOPIC, 2, 1)])[TOPIC].result()
     sources = {"shop": {}, "theirs": {"type": "kafka", "cluster": "theirs", "topic": TOPIC, "event_time": "at"}}
-    made.add_pipe(PIPE, KEY, {"crm": {"url": "http://127.0.0.1:1/"}}, sources=sources)
-    yield made
-    broker.stop()
+    with feeding_cluster(tmp_path, TOPIC, sources, partitions=2) as made:
+        yield made
 
 
 def produce(cluster: Cluster, first: int, count: int) -> None:

@@ -26,8 +26,8 @@ def test_accounting_script_is_short_and_imports_nothing_of_penstock():
 def test_full_run_gives_each_destination_what_the_script_expects():
     (ROOT / "var" / "test").mkdir(parents=True, exist_ok=True)
     var = Path(tempfile.mkdtemp(prefix="full-", dir=ROOT / "var" / "test"))
-    wish = {"ONCE": "1", "PIPE": "full", "COUNT": "700", "RATE": "200", "PENSTOCK_VAR": str(var)}
-    env = os.environ | wish | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'platform'}"}
+    variables = {"ONCE": "1", "PIPE": "full", "COUNT": "700", "RATE": "200", "PENSTOCK_VAR": str(var)}
+    env = os.environ | variables | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'platform'}"}
     command = [sys.executable, "-m", "localbox.demo"]
     answer = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=650, check=False)
     assert answer.returncode == 0, answer.stderr

@@ -22,8 +22,8 @@ COUNT = 600
 def test_run_ends_with_every_unit_delivered_once_and_equal_accounts():
     (ROOT / "var" / "test").mkdir(parents=True, exist_ok=True)
     var = Path(tempfile.mkdtemp(prefix="once-", dir=ROOT / "var" / "test"))
-    wish = {"ONCE": "1", "COUNT": str(COUNT), "RATE": "200", "BATCH": "3", "PENSTOCK_VAR": str(var)}
-    env = os.environ | wish | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'platform'}"}
+    variables = {"ONCE": "1", "COUNT": str(COUNT), "RATE": "200", "BATCH": "3", "PENSTOCK_VAR": str(var)}
+    env = os.environ | variables | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'platform'}"}
     command = [sys.executable, "-m", "localbox.demo"]
     answer = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=350, check=False)
     assert answer.returncode == 0, answer.stderr

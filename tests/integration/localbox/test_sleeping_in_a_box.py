@@ -7,10 +7,10 @@ from typing import Final
 
 import pytest
 
+from loadgen.scripted import Receiver
 from localbox.testing import Box, box_of
-from tests.support.box_shell import said
+from tests.support.box_shell import shell_json
 from tests.support.plane import until
-from tests.support.receiver import Receiver
 
 SLEEPS_AFTER_S: Final = 60
 LIVE_S: Final = 240
@@ -56,7 +56,7 @@ def post(port: int, key: str, event: dict[str, int]) -> str:
 
 
 def seen(box: Box) -> str:
-    return json.dumps(said(box, SEEN))
+    return json.dumps(shell_json(box, SEEN))
 
 
 @pytest.mark.long
@@ -65,23 +65,23 @@ def test_cell_sleeps_without_messages_and_wakes_for_the_next_message():
     receiver = Receiver()
     with box_of() as box:
         port = int(box.env["PENSTOCK_INGEST_PORT"])
-        key = said(box, MAKE.format(url=receiver.url("/in"), after=SLEEPS_AFTER_S))["key"]
-        until(lambda: said(box, SEEN)["live"], "the pipe is live", LIVE_S)
+        key = shell_json(box, MAKE.format(url=receiver.url("/in"), after=SLEEPS_AFTER_S))["key"]
+        until(lambda: shell_json(box, SEEN)["live"], "the pipe is live", LIVE_S)
         acked = {post(port, key, {"n": n}) for n in range(5)}
         until(lambda: {one.id for one in receiver.got["/in"]} >= acked, "the first are delivered", 60)
 
         def sleeps() -> bool:
-            now = said(box, SEEN)
+            now = shell_json(box, SEEN)
             return now["asleep"] and not now["runs"] and not now["heard"]
 
         until(sleeps, "nothing of it runs any more", SLEEPS_AFTER_S + 120, seen=lambda: seen(box))
-        before = said(box, SEEN)
+        before = shell_json(box, SEEN)
         assert before["verdict"] == "stable", "a sleeping cell is stable"
         acked |= {post(port, key, {"n": n}) for n in range(5, 8)}
         took = until(
             lambda: {one.id for one in receiver.got["/in"]} >= acked, "it is awake", 120, seen=lambda: seen(box)
         )
-        after = said(box, SEEN)
+        after = shell_json(box, SEEN)
         assert (after["asleep"], after["epoch"]) == (False, before["epoch"] + 1)
         log.info("the first message waited for %.1f s", took)
     assert len(receiver.got["/in"]) == len(acked) == 8

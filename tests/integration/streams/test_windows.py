@@ -129,7 +129,7 @@ def test_current_values_of_an_open_window_are_read_by_its_key(plane: DataPlane, 
     tapping = CompiledTap("w", msgspec.convert(window, type=WindowSpec))
     topic = plane.cluster.topics["panes"]
 
-    def said(shop: str) -> list[tuple[int, float]]:
+    def current(shop: str) -> list[tuple[int, float]]:
         digest = key_digest("now", "w", tapping.definition, key_values([shop]))
         record = newest_of_key(topic.name, pane_partition(digest, topic.partitions), digest)
         found = json.loads(record.value())["open"] if record is not None else []
@@ -137,7 +137,7 @@ def test_current_values_of_an_open_window_are_read_by_its_key(plane: DataPlane, 
 
     for shop in ("berlin", "rome"):
         of = [one["amount"] for one in sent if one["shop"] == shop]
-        until(lambda shop=shop, of=of: sums(said(shop)) == (len(of), sum(of)), f"what it says of {shop}", 60)  # type: ignore[misc]
+        until(lambda shop=shop, of=of: sums(current(shop)) == (len(of), sum(of)), f"current values of {shop}", 60)  # type: ignore[misc]
 
 
 def sums(panes: list[tuple[int, float]]) -> tuple[int, float]:

@@ -10,7 +10,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from config.task_tracing import TaskTracing
 from config.tracing import RequestTracing as Middleware
-from tests.support.traces import SENDER, TRACE, TRACE_ID, Traced, parent_of, said, trace_of
+from tests.support.traces import SENDER, TRACE, TRACE_ID, Traced, attributes_of, parent_of, trace_of
 
 
 def asked(traced: Traced, status: int = 200, route: str | None = "receipts/<str:message>/", **headers: str) -> None:
@@ -29,7 +29,7 @@ def test_request_records_a_span_named_by_its_route():
     (span,) = traced.spans
     assert (span.name, span.kind) == ("GET receipts/<str:message>/", SpanKind.SERVER)
     assert (trace_of(span), parent_of(span)) == (TRACE_ID, SENDER)
-    assert said(span) == {
+    assert attributes_of(span) == {
         "http.request.method": "GET",
         "http.response.status_code": 200,
         "http.route": "receipts/<str:message>/",
@@ -45,7 +45,7 @@ def test_unmatched_path_has_no_route_and_a_server_error_is_an_error_span():
     asked(traced, 503)
     lost, failed = traced.spans
     assert (lost.name, lost.status.status_code) == ("GET", StatusCode.UNSET)
-    assert (failed.status.status_code, said(failed)["error.type"]) == (StatusCode.ERROR, "503")
+    assert (failed.status.status_code, attributes_of(failed)["error.type"]) == (StatusCode.ERROR, "503")
 
 
 def test_middleware_is_not_used_without_tracing():

@@ -4,11 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dataplane.ledger.facts import ACKED, INGEST, PROCESS, SEEN, Fact, FactKey
+from dataplane.ledger.facts import ACKED, DEDUP, INGEST, PROCESS, SEEN, Fact, FactKey
 from dataplane.ledger.meta import MessageMeta
 from dataplane.plan.dryrun import DryRunResult
 from mgmt.deliveries.queries.attempts import AttemptLine
-from mgmt.messages.presenters import arrival_of, last_seen, leg_line, stage_line, summary
+from mgmt.ledger.last_seen import last_seen
+from mgmt.messages.presenters import arrival_of, leg_line, stage_line, summary
 from mgmt.messages.queries.journey import Journey, JourneyLeg
 from mgmt.messages.queries.recompute import RecomputedStage
 from mgmt.messages.queries.records import StoredRecord
@@ -89,20 +90,24 @@ def test_delivery_without_a_stored_attempt_is_known_from_the_ledger():
 
 
 @pytest.mark.parametrize(
-    ("facts", "words"),
+    ("facts", "node", "words"),
     [
-        ((), "nowhere"),
-        ((ACK,), "accepted by ingest"),
-        ((ACK, SEE), "read by a process lane"),
-        ((ACK, SEE, FactKey(PROCESS, Fact.SENT), FactKey("transform:crm", Fact.SENT)), "processed for the destination"),
-        ((FactKey(TRANSMIT, Fact.PARKED, "3"),), "The retrier passed its offset"),
-        ((FactKey(TRANSMIT, Fact.RELEASED, "3"),), "The retry lane passed its offset"),
-        ((FactKey(TRANSMIT, Fact.REDRIVEN, "3"),), "redriven from the dead letters"),
-        ((FactKey(TRANSMIT, Fact.HELD, "1"),), "no longer in the held topic"),
+        ((), "ingest", "not reported"),
+        ((ACK,), "ingest", "accepted by ingest"),
+        ((ACK, SEE), "ingest", "read by a process lane"),
+        ((ACK, FactKey(DEDUP, Fact.SENT, "asked")), "dedup", "handed to deduplication"),
+        ((ACK, SEE, FactKey(PROCESS, Fact.SENT)), "route", "processed up to the route"),
+        ((ACK, SEE, FactKey("transform:crm", Fact.SENT)), "transform:crm", "processed for the destination"),
+        ((FactKey(TRANSMIT, Fact.PARKED, "3"),), TRANSMIT, "The retrier passed its offset"),
+        ((FactKey(TRANSMIT, Fact.RELEASED, "3"),), TRANSMIT, "The retry lane passed its offset"),
+        ((FactKey(TRANSMIT, Fact.REDRIVEN, "3"),), TRANSMIT, "redriven from the dead letters"),
+        ((FactKey(TRANSMIT, Fact.HELD, "1"),), TRANSMIT, "no longer in the held topic"),
     ],
 )
-def test_lost_message_names_where_it_was_last_seen(facts: tuple[FactKey, ...], words: str):
-    assert words in last_seen(facts)
+def test_lost_message_names_where_it_was_last_seen(facts: tuple[FactKey, ...], node: str, words: str):
+    found = last_seen(facts)
+    assert found.node == node
+    assert words in found.words
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from controlplane.autoscaler.figures import GroupRates
 from controlplane.capacity_test.judge import GROUPS, RateStep, bottleneck_of, capacity_results, late_groups, outcome_of
-from controlplane.capacity_test.receiver import whole_requests
 from controlplane.capacity_test.search import Outcome, SearchBounds, SearchResult, SearchStep, found_by, next_rate
 
 BOUNDS = SearchBounds()
@@ -159,10 +158,3 @@ def test_group_without_figures_is_not_rated():
         "process",
         "transmit",
     ]
-
-
-def test_receiver_counts_requests_and_keeps_an_incomplete_one():
-    one = b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody"
-    assert whole_requests(one + one + one[:-2]) == (2, one[:-2])
-    with pytest.raises(ValueError, match="content-length"):
-        whole_requests(b"POST / HTTP/1.1\r\n\r\n")

@@ -352,7 +352,7 @@ def test_unstable_cell_freezes_a_ramp_and_prevents_no_rollback():
     unwell = CellState("c1", [], None, VerdictView("unstable", ["the lag grows"], NOW, NOW), NOW)
     (found,) = decide(at_a_step(states={"c1": unwell}))
     assert found == AnnotateRevision(
-        2, "cell c1 is unstable since 2026-11-21 12:00:00 UTC: the lag grows", refused=True
+        2, "cell c1 is unstable since 2026-11-21 12:00:00 UTC: the lag grows", refusal="cell-unstable"
     )
     bad = RampProgress(2, 1, 5, NOW, "", RampFigures(taken=40, failed=12), WELL)
     (found,) = decide(at_a_step(states={"c1": unwell}, ramps={2: bad}))
@@ -373,7 +373,7 @@ def test_revision_waits_while_provisioning_is_paused_and_names_the_author_of_the
     found = decide(structs.replace(before, heartbeats=all_hold(99)))
     said = "provisioning is paused by admin: audit of the books"
     assert [action for action in found if not isinstance(action, MarkPublished)] == [
-        AnnotateRevision(1, said, refused=True)
+        AnnotateRevision(1, said, refusal="paused")
     ]
     once = structs.replace(before, revisions=[revision(1, state, published_offset=found[0].offset, reason=said)])  # type: ignore[union-attr]
     assert decide(structs.replace(once, heartbeats=all_hold(99))) == []

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dataplane.ingest.acks import AckTracker, RequestRecords
 from dataplane.ingest.stamp import PartitionSpreader, partition_of
 from dataplane.ingest.topic_throttle import TopicThrottle
+from dataplane.runtime.producers.replaceable import ReplaceableProducer
 from tests.support.reports import Report
 
 REFUSED = KafkaError(KafkaError._MSG_TIMED_OUT)
@@ -77,6 +78,20 @@ def test_reports_may_arrive_while_the_request_is_still_producing(partitions: lis
         batch.report(None, Report(*place))
     assert done == [batch]
     assert batch.places == places
+
+
+def test_record_that_a_failed_instance_stored_is_not_acked():
+    """The new instance may be given the same offset."""
+    producer = ReplaceableProducer(lambda: Producer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}))
+    with asyncio.Runner() as runner:
+        batch = RequestRecords("request", TopicThrottle(producer, "t"), runner.get_loop())
+    for number, partition in enumerate([0, 1]):
+        batch.numbers[partition].append(number)
+    batch.begin(2, [])
+    batch.report(None, Report(0, 7))
+    producer.is_draining = True
+    batch.report(None, Report(1, 7))
+    assert batch.places == [(0, 7), None]
 
 
 def test_offset_reported_twice_by_one_producer_is_not_acked():

@@ -14,13 +14,15 @@ from dataplane.ingest.event_results import EventResult
 from dataplane.ingest.events import Item, ReceivedEvent, read_events
 from dataplane.ingest.problems import EventRejectedError, problem_body
 from dataplane.ingest.replica import IngestReplica
-from dataplane.ingest.schemas import LONG_NUMBER, check_of, reject_mismatch
+from dataplane.ingest.schemas import check_of, reject_mismatch
 from dataplane.runtime.settings import settings_from
+from dataplane.schemas.json_event import LONG_NUMBER
 from dataplane.spec import parse_pipe_spec
 from dataplane.spec.effort import MAX_BYTES, MAX_VALUES, STEPS
 from dataplane.spec.keys import RANDOM_BYTES, key_digest, key_text
 from dataplane.tables.records import ApiKeyRecord, CellRecord, PipeRecord, PlanRecord, Record, SchemaRecord, TopicRecord
 from tests.support.cpu import cpu_s
+from tests.support.memory_replica import close_replica
 from tests.support.reports import Report
 
 KEY, OTHER = key_text(b"s" * RANDOM_BYTES), key_text(b"o" * RANDOM_BYTES)
@@ -95,8 +97,7 @@ def test_batch_keeps_events_that_fit_and_reports_where_the_others_do_not(
     try:
         verdicts = take(replica, sent({"n": 1}, {"n": "secret"}, {}, {"n": 2}))
     finally:
-        replica._reader.close()
-        replica._journal.close()
+        close_replica(replica)
     assert [verdict.status for verdict in verdicts] == [202, 422, 422, 202]
     assert [(one.code, one.pointer, one.detail) for one in verdicts[1:3]] == [
         ("schema", "/n", '/n: the value is not of type "integer"'),
@@ -119,8 +120,7 @@ def test_newest_schema_version_applies_at_once_and_to_no_other_source(
         assert [one.status for one in take(replica, sent({"n": 1.5}))] == [202]
         assert replica._lead("p", "shop").check is None, "a Kafka source's events are never refused: they would be lost"
     finally:
-        replica._reader.close()
-        replica._journal.close()
+        close_replica(replica)
 
 
 def test_schema_that_cannot_run_here_refuses_nothing(caplog: pytest.LogCaptureFixture):
@@ -285,8 +285,7 @@ def test_other_coroutines_run_while_a_large_batch_is_validated(
     try:
         assert [verdict.status for verdict in asyncio.run(run())] == [202] * 16
     finally:
-        replica._reader.close()
-        replica._journal.close()
+        close_replica(replica)
     assert turns >= 3
 
 

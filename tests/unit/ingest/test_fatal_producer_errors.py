@@ -13,7 +13,8 @@ from dataplane.ingest.acks import AckTracker
 from dataplane.ingest.replica import IngestReplica
 from dataplane.runtime.settings import settings_from
 from tests.support.librdkafka import MockCluster, fail_for_good
-from tests.unit.ingest.test_when_an_event_is_acked import ROUTE, events, taken
+from tests.support.memory_replica import close_replica
+from tests.unit.ingest.test_ack_after_delivery_report import ROUTE, events, taken
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def test_replica_replaces_its_producer_and_acks_only_stored_events(tmp_path: Pat
         (stored,) = await replica.take(ROUTE, events("1"))
         assert (stored.status, replica.ready) == (202, "")
         cluster.kill()
-        count = topic_throttle.ON_THEIR_WAY + 3  # some are in the client's queue, the throttle holds the others
+        count = topic_throttle.MAX_IN_FLIGHT + 3  # some are in the client's queue, the throttle holds the others
         waiting = [await taken(replica, events(str(number))) for number in range(count)]
         failed = replica._producer._producer
         fail_for_good(failed)
@@ -48,7 +49,6 @@ def test_replica_replaces_its_producer_and_acks_only_stored_events(tmp_path: Pat
         assert readings["penstock_ingest_producer_replacements_total"] == 1
         lines = (tmp_path / "data" / "acks" / "ingest-1.acks").read_bytes().splitlines()
         assert len(lines) == 2, "only stored events are in the ack journal"
-        replica._journal.close()
-        replica._reader.close()
+        close_replica(replica)
 
     asyncio.run(run())

@@ -33,6 +33,7 @@ from dataplane.tables.records import (
     TopicRecord,
 )
 from tests.support.cluster import key_of
+from tests.support.memory_replica import close_replica
 
 KEY = key_of("p")
 SPEC = parse_pipe_spec({"sources": {"shop": {}}, "destinations": {"crm": {"url": "https://crm.example/"}}})
@@ -314,9 +315,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
 
     yield made
     for replica in opened:
-        replica._journal.close()
-        replica._reader.close()
-        replica._peers.close()
+        close_replica(replica)
 
 
 def test_request_over_the_quota_gets_429_with_retry_after_before_its_body_is_read(make: Callable[..., Ingest]):

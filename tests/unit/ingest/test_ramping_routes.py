@@ -11,6 +11,7 @@ from dataplane.ingest.replica import IngestReplica
 from dataplane.ingest.route import SourceRoute, Stamper
 from dataplane.spec import parse_pipe_spec
 from dataplane.tables.control import ControlTable
+from dataplane.tables.event_types import EventTypeGates
 from dataplane.tables.records import CellRecord, PipeRecord, PlanRecord, Record, TopicRecord
 
 NOW_US = 1_000_000
@@ -26,6 +27,7 @@ def replica_of(*plans: PlanRecord, weights: list[tuple[int, int]]) -> IngestRepl
     """Return a replica that knows the pipe, without clients."""
     replica = IngestReplica.__new__(IngestReplica)
     replica.table = ControlTable()
+    replica._gates = EventTypeGates(replica.table)
     records: list[Record] = [CELL, *plans, PipeRecord("p", 1, "t", "orders", "c1", "active", weights)]
     for record in records:
         replica.table.apply(record)

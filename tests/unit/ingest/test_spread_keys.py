@@ -13,7 +13,7 @@ from dataplane.ingest.replica import IngestReplica
 from dataplane.ingest.stamp import key_bytes, partition_of
 from dataplane.spec import parse_pipe_spec
 from dataplane.tables.records import CellRecord, PipeRecord, PlanRecord, Record, TopicRecord
-from tests.unit.ingest.test_when_an_event_is_acked import with_replica
+from tests.unit.ingest.test_ack_after_delivery_report import with_replica
 
 CELL = CellRecord("c1", 1, 1, {}, {"ingest": TopicRecord("in", 1, 4, "")})
 KEY = key_bytes("p", "acme")

@@ -14,7 +14,7 @@ from dataplane.ingest.event_results import EventResult, status_of
 from dataplane.ingest.events import Item, ReceivedEvent
 from dataplane.ingest.traces import IngestTracing
 from dataplane.ledger.traceparent import TRACEPARENT, carried, sampled
-from tests.support.traces import SENDER, TRACE, TRACE_ID, UNSAMPLED, Traced, id_of, parent_of, said, trace_of
+from tests.support.traces import SENDER, TRACE, TRACE_ID, UNSAMPLED, Traced, attributes_of, id_of, parent_of, trace_of
 
 JSON = ("content-type", b"application/json")
 ROUTE: Any = SimpleNamespace(pipe=SimpleNamespace(pipe="p", cell="c1"), source="shop")
@@ -52,7 +52,7 @@ def test_request_span_is_a_child_of_the_senders_and_the_event_carries_its_contex
         "POST /v1/events", SpanKind.SERVER, TRACE_ID, SENDER,
     )  # fmt: skip
     assert span.start_time == BEGAN_US * 1_000
-    assert said(span) == {
+    assert attributes_of(span) == {
         "http.request.method": "POST",
         "http.route": "/v1/events",
         "http.response.status_code": 202,
@@ -94,7 +94,7 @@ def test_events_of_a_batch_share_one_span_that_reports_their_number():
     traced, items = Traced(), events(3)
     taken(traced, items, [TAKEN, TAKEN, EventResult(400)], TRACE)
     (span,) = traced.spans
-    told = said(span)
+    told = attributes_of(span)
     assert len({carried(item.headers) for item in items}) == 1
     assert (told["messaging.batch.message_count"], told["penstock.accepted"]) == (3, 2)
     assert told["http.response.status_code"] == 207
@@ -106,8 +106,11 @@ def test_span_is_an_error_if_events_are_not_stored_but_not_if_they_are_refused()
     taken(traced, events(), [AWAY])
     taken(traced, events(), [EventResult(413, code="event-too-large")])
     unavailable, refused = traced.spans
-    assert (unavailable.status.status_code, said(unavailable)["error.type"]) == (StatusCode.ERROR, "unavailable")
-    assert (refused.status.status_code, said(refused)["http.response.status_code"]) == (StatusCode.UNSET, 413)
+    assert (unavailable.status.status_code, attributes_of(unavailable)["error.type"]) == (
+        StatusCode.ERROR,
+        "unavailable",
+    )
+    assert (refused.status.status_code, attributes_of(refused)["http.response.status_code"]) == (StatusCode.UNSET, 413)
 
 
 def test_records_of_a_kafka_source_continue_the_trace_that_each_carries():
@@ -116,8 +119,8 @@ def test_records_of_a_kafka_source_continue_the_trace_that_each_carries():
     of_sender, ours = read(traced, items)
     assert (of_sender.name, of_sender.kind, parent_of(of_sender)) == ("receive", SpanKind.CONSUMER, SENDER)
     assert parent_of(ours) == ""
-    assert said(of_sender)["messaging.message.id"] == "0"
-    assert said(ours)["messaging.batch.message_count"] == 2
+    assert attributes_of(of_sender)["messaging.message.id"] == "0"
+    assert attributes_of(ours)["messaging.batch.message_count"] == 2
     assert [carried(item.headers).split("-")[2] for item in items] == [id_of(of_sender), id_of(ours), id_of(ours)]
 
 

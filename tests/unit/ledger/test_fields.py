@@ -1,4 +1,4 @@
-"""Field samples hold only names, types and categories, are bounded for any input and hold nothing private."""
+"""Field samples hold only names, types, categories and sketches, are bounded for any input, hold nothing private."""
 
 from typing import Any
 
@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, decode_audit, encode
 from dataplane.ledger.fields import (
     DEEPEST,
+    LARGEST_NUMBER,
     LONGEST_NAME,
     MOST_FIELDS,
+    MOST_NUMBERS,
     MOST_VALUES,
     FieldCount,
     FieldCounter,
     FieldObservation,
 )
+from dataplane.ledger.number_sketch import NumberSketch
 
 
 def told(*bodies: Any, with_values: bool = True) -> dict[str, FieldCount]:
@@ -74,6 +77,29 @@ def test_rare_value_is_not_reported():
     assert told(*bodies)["x"].values == {"DE": 3}
 
 
+def test_numbers_are_sketched_and_nothing_else():
+    found = told({"score": 0.25, "on": True}, {"score": -3, "on": False}, {"score": "0.5"}, {"score": None}, {})
+    assert NumberSketch.decode(found["score"].numbers or b"").count == 2
+    assert [path for path, one in found.items() if one.numbers] == ["score"]
+    assert told({"score": 0.25}, with_values=False)["score"].numbers is None
+
+
+@pytest.mark.parametrize("large", [LARGEST_NUMBER, -LARGEST_NUMBER, 1.7e12, 10**400])
+def test_field_with_a_number_as_large_as_times_ids_and_cards_is_not_sketched(large: float):
+    bodies: list[Any] = [{"x": 1, "y": 1}, {"x": large}, {"x": 2}]
+    found = told(*bodies, {f"n{number}": 1 for number in range(MOST_NUMBERS)})
+    assert found["x"].numbers is None
+    assert sum(one.numbers is not None for one in found.values()) == MOST_NUMBERS, "its place is free again"
+
+
+def test_number_of_sketches_is_bounded_and_closed_objects_use_none():
+    bodies = [{"users": {f"id{number}": {"n": 1}}, "total": 5} for number in range(MOST_FIELDS)]
+    found = told(*bodies, {f"n{number}": 1 for number in range(MOST_FIELDS - 50)})
+    sketched = {path for path, one in found.items() if one.numbers}
+    assert len(sketched) == MOST_NUMBERS
+    assert not any(path.startswith("users") for path in sketched)
+
+
 def test_map_keyed_by_ids_is_closed_and_all_other_fields_are_reported():
     bodies = [{"users": {f"id{number}": {"n": 1}}, "kind": "a"} for number in range(MOST_FIELDS)]
     found = told(*bodies)
@@ -98,6 +124,9 @@ def test_sample_of_any_bodies_is_bounded_and_never_overcounts(bodies: list[Any])
         assert "." in path or one.present <= len(bodies)
         assert sum(one.types.values()) == one.present
         assert sum((one.values or {}).values()) <= one.present
+        if one.numbers:
+            assert NumberSketch.decode(one.numbers).count <= one.types["number"]
+    assert sum(one.numbers is not None for one in found.values()) <= MOST_NUMBERS
 
 
 def test_samples_survive_audit_records_and_those_of_the_previous_release_have_none():
@@ -108,3 +137,21 @@ def test_samples_survive_audit_records_and_those_of_the_previous_release_have_no
     assert decode_audit(encode(audit)).fields == [sample]
     before = msgspec.msgpack.encode(msgspec.msgpack.decode(encode(audit))[:10])
     assert decode_audit(before).fields == []
+
+
+class _FieldCountBefore(msgspec.Struct, array_like=True, frozen=True):
+    """A field as the previous release reads and writes it."""
+
+    path: str
+    present: int
+    types: dict[str, int]
+    values: dict[str, int] | None = None
+    closed: bool = False
+
+
+def test_reader_of_the_previous_release_ignores_sketches_and_its_writer_sends_none():
+    new = told(*[{"x": 0.5}] * 3)["x"]
+    assert new.numbers
+    old = msgspec.msgpack.decode(msgspec.msgpack.encode(new), type=_FieldCountBefore)
+    assert old == _FieldCountBefore("x", 3, {"number": 3}, None, False)
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(old), type=FieldCount).numbers is None

@@ -11,19 +11,27 @@ from pyroaring import BitMap64
 from controlplane.observer.merge import tally
 from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, FactSet, LagSet, OffsetMark, decode_audit
 from dataplane.ledger.facts import FactBook, FactKey
-from dataplane.ledger.fields import DEEPEST, LONGEST_NAME, MOST_FIELDS, MOST_VALUES, FieldCount, FieldObservation
+from dataplane.ledger.fields import (
+    DEEPEST,
+    LONGEST_NAME,
+    MOST_FIELDS,
+    MOST_NUMBERS,
+    MOST_VALUES,
+    FieldCount,
+    FieldObservation,
+)
 from dataplane.ledger.report_parts import encode_parts, split_facts
 from dataplane.ledger.sketch import LagSketch
 from dataplane.ledger.units import position_of
 from dataplane.ledger.usage import PipeUsage, UsageReport
 from dataplane.record_limits import CLIENT_MAX_BYTES, REPORT_BYTES
 
-LIMIT = 2_000
+LIMIT = 700  # small, so that most generated reports need several records
 INPUTS, OUTPUTS = [OffsetMark("in", 0, 5), OffsetMark("in", 1, 9)], [OffsetMark("out", 1, 2**40)]
 sketch = LagSketch()
 sketch.add([1, 20, 300])
 SKETCH = sketch.encode()
-positions = st.sets(st.integers(0, 1 << 60), min_size=1, max_size=60)
+positions = st.sets(st.integers(0, 1 << 60), min_size=1, max_size=20)
 facts = st.builds(
     lambda pipe, bucket, found: FactSet(f"pipe_{pipe}", "n", bucket, "sent", "", 0, BitMap64(found).serialize()),
     st.integers(0, 5),
@@ -31,6 +39,7 @@ facts = st.builds(
     positions,
 )
 lags = st.builds(lambda pipe, bucket: LagSet(f"pipe_{pipe}", "n", bucket, "in", SKETCH), st.integers(0, 5), st.just(1))
+many_facts, many_lags = st.lists(facts, min_size=20, max_size=30), st.lists(lags, min_size=30, max_size=40)
 efforts = st.builds(PipeUsage, st.uuids().map(str), st.integers(0, 9), st.just(1), st.integers(0, 10**6))
 usages = st.none() | st.builds(
     UsageReport, st.integers(0, 10**9), st.integers(0, 10**6), st.lists(efforts, max_size=80)
@@ -42,10 +51,12 @@ def report(facts: list[FactSet], lags: list[LagSet], usage: UsageReport | None) 
     return AuditRecord(*about, INPUTS, OUTPUTS, facts, lags, usage, [], "run", 7)
 
 
-@given(st.lists(facts, max_size=30), st.lists(lags, max_size=30), usages)
+@given(many_facts, many_lags, usages)
 def test_parts_together_equal_the_whole_report(facts: list[FactSet], lags: list[LagSet], usage: UsageReport | None):
     whole = report(facts, lags, usage)
     parts = [decode_audit(part) for part in encode_parts(whole, LIMIT)]
+    assert sum(bool(part.facts) for part in parts) > 1
+    assert sum(bool(part.lags) for part in parts) > 1
     expected, found = tally([(0, whole)]), tally([(0, part) for part in parts])
     assert found.facts == expected.facts
     assert {key: one.encode() for key, one in found.lags.items()} == {k: o.encode() for k, o in expected.lags.items()}
@@ -66,7 +77,7 @@ def test_usage_of_many_pipes_is_whole_in_the_parts():
     assert {key.pipe: one[:2] for key, one in found.items() if key.pipe} == {f"pipe_{n}": (2, 30) for n in range(200)}
 
 
-@given(st.lists(facts, max_size=30), st.lists(lags, max_size=30), usages)
+@given(many_facts, many_lags, usages)
 def test_parts_are_within_the_limit_and_numbered_and_only_the_last_has_the_settled_offsets(
     facts: list[FactSet], lags: list[LagSet], usage: UsageReport | None
 ):
@@ -128,7 +139,9 @@ def test_largest_sketch_and_largest_field_sample_fit_into_a_part():
     path = ".".join(["é" * LONGEST_NAME] * DEEPEST)
     kinds = dict.fromkeys(("string", "number", "null", "boolean", "object", "array", "no JSON"), 2**40)
     values = {f"{number:02}" + "é" * 22: 2**40 for number in range(MOST_VALUES)}
-    sample = FieldObservation("pipe", "shop", 1, 2**40, [FieldCount(path, 2**40, kinds, values)] * MOST_FIELDS)
+    plain, number = FieldCount(path, 2**40, kinds, values), FieldCount(path, 2**40, kinds, values, False, b"x" * 600)
+    fields = [number] * MOST_NUMBERS + [plain] * (MOST_FIELDS - MOST_NUMBERS)
+    sample = FieldObservation("pipe", "shop", 1, 2**40, fields)
     assert len(msgspec.msgpack.encode(sample)) < REPORT_BYTES // 2
 
 

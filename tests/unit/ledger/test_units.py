@@ -12,9 +12,12 @@ from dataplane.ledger.units import UnitPosition, format_position, parse_position
 places = st.builds(UnitPosition, st.integers(0, 1_023), st.integers(0, 16_383), st.integers(0, (1 << 40) - 1))
 
 
-@given(one=places, other=places)
-def test_different_places_have_different_positions(one: UnitPosition, other: UnitPosition):
+@given(one=places, other=places, part=st.integers(0, 2), bit=st.integers(0, 39))
+def test_different_places_have_different_positions(one: UnitPosition, other: UnitPosition, part: int, bit: int):
     assert (position_of(*one) == position_of(*other)) == (one == other)
+    near = list(one)
+    near[part] ^= 1 << bit % (10, 14, 40)[part]
+    assert position_of(*near) != position_of(*one), "they differ in one bit"
 
 
 @given(place=places)

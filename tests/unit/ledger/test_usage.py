@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.ledger.usage import NOBODY, PipeShare, PipeUsage, UsageReport, divide, spent
+from dataplane.ledger.usage import NO_PIPE, PipeShare, PipeUsage, UsageReport, divide, spent
 
 weights = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.integers(0, 10**12), max_size=12)
 totals = st.integers(0, 10**13)
@@ -59,14 +59,14 @@ pipes = st.lists(
 def test_usage_of_pipes_and_of_nobody_adds_up_to_that_of_the_process(usage: UsageReport):
     parts = spent(usage)
     assert sum(part.cpu_us for part in parts.values()) == usage.busy_us + usage.idle_us
-    assert parts[NOBODY].cpu_us >= usage.idle_us
+    assert parts[NO_PIPE].cpu_us >= usage.idle_us
     assert {pipe for pipe in parts if pipe} == {one.pipe for one in usage.pipes}
 
 
 def test_idle_time_belongs_to_nobody_and_busy_time_is_divided():
     usage = UsageReport(900, 100, [PipeUsage("p1", 3, 30, 2), PipeUsage("p2", 5, 50, 1)])
-    assert spent(usage) == {"p1": PipeShare(3, 30, 600), "p2": PipeShare(5, 50, 300), NOBODY: PipeShare(0, 0, 100)}
+    assert spent(usage) == {"p1": PipeShare(3, 30, 600), "p2": PipeShare(5, 50, 300), NO_PIPE: PipeShare(0, 0, 100)}
 
 
 def test_busy_time_without_pipes_belongs_to_nobody():
-    assert spent(UsageReport(900, 100, [])) == {NOBODY: PipeShare(0, 0, 1_000)}
+    assert spent(UsageReport(900, 100, [])) == {NO_PIPE: PipeShare(0, 0, 1_000)}

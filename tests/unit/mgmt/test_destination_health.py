@@ -29,7 +29,7 @@ SINCE = NOW - 20 * MINUTE
         pytest.param(HealthFigures(0, 9, False, 99 * MINUTE), True, False, id="one outage is one alert"),
     ],
 )
-def test_well_destination_becomes_failing_or_delayed_at_the_threshold(
+def test_healthy_destination_becomes_failing_or_delayed_at_the_threshold(
     figures: HealthFigures, is_failing: bool, is_delayed: bool
 ):
     health = next_health(Health(), figures, POLICY, NOW)

@@ -21,7 +21,7 @@ from mgmt.patterns.fields import (
     read_fields,
     watched_of,
 )
-from mgmt.patterns.judge import TOLD_AFTER, PatternStreak
+from mgmt.patterns.judge import REPORTED_AFTER, PatternStreak
 from mgmt.patterns.shares import EMPTY, FEWEST_EVENTS, STEPS, FieldKey, FieldShares, SourceShares, with_sample
 from mgmt.patterns.usual import HOURS_BACK
 
@@ -154,7 +154,7 @@ def _false_alarms_per_hour(events: int, share: float, chance: random.Random) -> 
     for count in range(events + 1):
         likely = _likely(count, events, share)
         low, high = low + likely * (count / events < found.below), high + likely * (count / events > found.above)
-    return IN_HOUR * (low**TOLD_AFTER + high**TOLD_AFTER)
+    return IN_HOUR * (low**REPORTED_AFTER + high**REPORTED_AFTER)
 
 
 def _likely(count: int, events: int, share: float) -> float:
@@ -193,7 +193,7 @@ def _likely(count: int, events: int, share: float) -> float:
 def test_change_is_reported_with_its_second_block(events: int, change: Shares, told: Drift, words: str, after: int):
     source = Source(events)
     source.sends(USUAL, after, events=events)
-    source.sends({**USUAL, **change}, TOLD_AFTER, events=events)
+    source.sends({**USUAL, **change}, REPORTED_AFTER, events=events)
     assert source.told == [(after + 1, told)]
     assert source.words[told].startswith(words)
 
@@ -201,7 +201,7 @@ def test_change_is_reported_with_its_second_block(events: int, change: Shares, t
 def test_finding_states_the_observed_and_the_usual_share():
     source = Source()
     source.sends(USUAL, 2 * DAY, noisy=False)
-    source.sends(USUAL | {valued("user.country", "DE"): 0.71}, TOLD_AFTER, noisy=False)
+    source.sends(USUAL | {valued("user.country", "DE"): 0.71}, REPORTED_AFTER, noisy=False)
     assert source.words["skew"] == (
         "field user.country of source shop is DE in 71 % of the events where 12 % is usual at this hour of the day"
     )
@@ -211,7 +211,7 @@ def test_fields_that_disappear_together_are_one_finding_that_names_the_outermost
     order = {"order": 1.0} | {f"order.f{number}": 0.99 for number in range(14)}
     source = Source()
     source.sends(USUAL | order, DAY)
-    source.sends(USUAL, TOLD_AFTER)
+    source.sends(USUAL, REPORTED_AFTER)
     assert source.told == [(DAY + 1, "missing")]
     assert source.words["missing"].startswith("field order of source shop in 0 % of the events where 100 % is usual")
     assert source.words["missing"].endswith(", and 14 more")
@@ -259,7 +259,7 @@ def test_change_explained_by_a_schema_is_silenced_and_reported_only_if_it_lasts_
     source.sends(USUAL | {"coupon": 0.9}, 3, silenced="after schema 2")
     (watch,) = source.watches["new"].values()
     assert (source.told, watch.silenced) == ([], "after schema 2")
-    source.sends(USUAL | {"coupon": 0.9}, TOLD_AFTER)
+    source.sends(USUAL | {"coupon": 0.9}, REPORTED_AFTER)
     assert [drift for _, drift in source.told] == ["new"]
 
 
@@ -289,6 +289,6 @@ def test_new_pipe_has_no_findings():
 def test_number_of_watched_fields_is_bounded():
     source = Source()
     source.sends({"$": 1.0}, DAY)
-    source.sends({"$": 1.0} | {f"f{number}": 1.0 for number in range(2 * MOST_WATCHED)}, TOLD_AFTER, noisy=False)
+    source.sends({"$": 1.0} | {f"f{number}": 1.0 for number in range(2 * MOST_WATCHED)}, REPORTED_AFTER, noisy=False)
     assert len(source.watches["new"]) == MOST_WATCHED
     assert source.words["new"].endswith(f", and {MOST_WATCHED - 1} more")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mgmt.deliveries.queries.blocks import with_block
 from mgmt.patterns import usual
 from mgmt.patterns.blocks import DAY_H, IN_HOUR, WEEK_H, Hour, PatternBlock
-from mgmt.patterns.judge import PATTERNS, TOLD_AFTER, PatternStreak, SignalReading, follow, read
+from mgmt.patterns.judge import PATTERNS, REPORTED_AFTER, PatternStreak, SignalReading, follow, read
 from mgmt.patterns.usual import LEAST_BLOCKS, VOLUME, blocks_to_compare, usual_of
 
 DAY: Final = DAY_H * IN_HOUR
@@ -107,8 +107,8 @@ def test_daily_cycle_with_poisson_noise_is_never_unusual_after_two_days(seed: in
 def test_stop_of_steady_traffic_is_reported_with_the_second_empty_block(volume: int, after: int):
     pipe = Pipe()
     pipe.does(steady(volume, after + IN_HOUR))
-    pipe.does(steady(0, TOLD_AFTER))
-    assert pipe.told == [(after + IN_HOUR + TOLD_AFTER - 1, "quiet")]
+    pipe.does(steady(0, REPORTED_AFTER))
+    assert pipe.told == [(after + IN_HOUR + REPORTED_AFTER - 1, "quiet")]
 
 
 @given(st.integers(0, 2**32), st.integers(2 * DAY, 3 * DAY), st.floats(150, 5_000))
@@ -117,7 +117,7 @@ def test_stop_of_noisy_daily_traffic_is_reported_at_every_hour(seed: int, at: in
     pipe = Pipe()
     pipe.does(daily(mean, 0.8, at, noise=poisson(random.Random(seed))))
     before = len(pipe.told)
-    pipe.does(steady(0, TOLD_AFTER))
+    pipe.does(steady(0, REPORTED_AFTER))
     assert pipe.told[before:] == [(at + 1, "quiet")]
 
 
@@ -144,7 +144,7 @@ def _false_alarms_per_hour(mean: float, draw: Callable[[float], int]) -> float:
         likely = math.exp(volume * math.log(mean) - mean - math.lgamma(volume + 1))
         value = math.log1p(volume)
         quiet, busy = quiet + likely * (value < found.below), busy + likely * (value > found.above)
-    return IN_HOUR * (quiet**TOLD_AFTER + busy**TOLD_AFTER)
+    return IN_HOUR * (quiet**REPORTED_AFTER + busy**REPORTED_AFTER)
 
 
 GOOD: Final = {"delivered": 1_000, "arrived": 1_000, "lag_p95_us": 40_000}
@@ -192,14 +192,14 @@ GOOD: Final = {"delivered": 1_000, "arrived": 1_000, "lag_p95_us": 40_000}
 def test_change_is_reported_only_if_it_is_large_and_certain(usually: PatternBlock, then: PatternBlock, told: list[str]):
     pipe = Pipe()
     pipe.does([usually] * 3 * IN_HOUR)
-    pipe.does([then] * TOLD_AFTER)
+    pipe.does([then] * REPORTED_AFTER)
     assert [name for _, name in pipe.told] == told
 
 
 def test_finding_states_the_observed_and_the_usual_volume_and_the_hours_compared():
     pipe = Pipe()
     pipe.does([PatternBlock(volume=volume) for _ in range(2 * DAY_H) for volume in [900, 1_000, 1_100, 1_200] * 3])
-    pipe.does(steady(15, TOLD_AFTER))
+    pipe.does(steady(15, REPORTED_AFTER))
     assert pipe.words == {"quiet": "3 events/min where 180 to 240 are usual at this hour of the day"}
 
 
@@ -239,7 +239,7 @@ def test_change_with_a_known_cause_is_silenced_and_reported_only_if_it_lasts_lon
     slow = PatternBlock(1_000, 1_000, 0, 1_000, 30_000_000)
     pipe.does([slow] * 4, silenced="while a release was deployed")
     assert (pipe.told, pipe.watches["slow"].silenced) == ([], "while a release was deployed")
-    pipe.does([slow] * TOLD_AFTER)
+    pipe.does([slow] * REPORTED_AFTER)
     assert [name for _, name in pipe.told] == ["slow"]
 
 

@@ -48,7 +48,7 @@ def test_longest_key_and_row_are_accepted():
         pytest.param(b'{"key":true}', 1, "needs a key", id="a bool as key"),
         pytest.param(b'{"key":1.5}', 1, "needs a key", id="a fraction as key"),
         pytest.param(b'{"key":"a\\u0000"}', 1, "U+0000", id="NUL in the key"),
-        pytest.param(b'{"key":"%s"}' % (b"k" * 401), 1, "the key may have 400 bytes, got 401", id="long key"),
+        pytest.param(b'{"key":"%s"}' % (b"k" * 401), 1, "needs a key of at most 400 bytes, got 401", id="long key"),
         pytest.param(b'{"key":"a","t":"%s"}' % (b"x" * 17_000), 1, "16384 bytes as JSON", id="large row"),
         pytest.param(b'{"key":"a","t":"%s"}' % (b"x" * 99_000), 1, "16384 bytes as JSON", id="endless line"),
         pytest.param(b'{"key":"a","t":' + b"[" * 9_000 + b"]" * 9_000 + b"}", 1, "", id="nested too deep"),

@@ -107,7 +107,7 @@ def test_number_of_keys_in_an_hour_is_bounded():
         hour = with_sample(hour, place, SourceShares(100, names, frozenset()))
     assert hour
     assert len(hour.rows) <= MOST_KEYS
-    assert hour.heard.count(0) == 2
+    assert hour.sampled.count(0) == 2
 
 
 def test_share_of_fields_with_equal_paths_is_at_most_one():

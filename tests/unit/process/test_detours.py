@@ -299,7 +299,7 @@ def test_notes_of_detours_leave_room_for_those_of_admission(lanes: TwoLanes):
     assert MOST_NOTED * len(longest) < NOTE_BYTES
 
 
-class Lives(RuleBasedStateMachine):
+class DetourMachine(RuleBasedStateMachine):
     """Random events in random order: no message is lost or overtaken."""
 
     @initialize()
@@ -384,7 +384,7 @@ class Lives(RuleBasedStateMachine):
             assert Counter(self.lanes.egress) == Counter(self.lanes.expected())
 
 
-TestLives = Lives.TestCase
-TestLives.settings = settings(
+TestDetourMachine = DetourMachine.TestCase
+TestDetourMachine.settings = settings(
     max_examples=40, stateful_step_count=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

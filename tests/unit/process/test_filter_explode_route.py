@@ -21,7 +21,6 @@ from tests.support.process_lane import arrived, dead, egress, opened, plan
 FILTER = {"op": "filter", "when": "body.n > 2"}
 CAST = {"op": "cast", "path": "n", "to": "int"}
 EXPLODE = {"op": "explode", "path": "lines"}
-BIG_TO_CRM = {"rules": [{"when": "body.n > 2", "to": ["crm"]}]}
 
 
 def bodies(lane: MemoryLane, destination: str) -> list[Any]:

@@ -53,7 +53,7 @@ def test_copy_does_not_delay_its_message(tmp_path: Path):
 def test_cell_of_an_earlier_release_without_a_tail_topic_shows_nothing_and_works(tmp_path: Path):
     lane = opened(tmp_path, plan(normalize=[PEEK]))
     del lane.cell.topics["tail"]
-    lane.work = ProcessWork(lane, Lookups(tmp_path / "again"))  # type: ignore[arg-type]
+    lane.work = ProcessWork(lane, Lookups(tmp_path / "again"))
     lane.take(arrived(1))
     assert [sent["value"] for sent in egress(lane)] == [b"{}"]
     assert len(lane.producer.sent) == 1

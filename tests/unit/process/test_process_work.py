@@ -65,8 +65,8 @@ def test_message_with_a_failed_step_is_dead_with_its_original_and_the_batch_cont
     bodies = [b'{"n":"1"}', b'{"n":"one"}', b"\xff", b'{"n":"4"}']
     lane.take(*(arrived(n, body) for n, body in enumerate(bodies)))
     assert [record["value"] for record in egress(lane)] == [b'{"n":1}', b'{"n":4}']
-    buried = [(record["value"], dict(record["headers"][1:])["penstock-cause"]) for record in dead(lane)]
-    assert buried == [(b'{"n":"one"}', b"step"), (b"\xff", b"decode")]
+    dead_letters = [(record["value"], dict(record["headers"][1:])["penstock-cause"]) for record in dead(lane)]
+    assert dead_letters == [(b'{"n":"one"}', b"step"), (b"\xff", b"decode")]
     assert all(dict(record["headers"][1:])["penstock-node"] == b"normalize" for record in dead(lane))
     lane.store()
     assert lane.unsettled() == 0

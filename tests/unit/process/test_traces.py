@@ -10,7 +10,18 @@ from dataplane.ledger.meta import Headers
 from dataplane.ledger.traceparent import TRACEPARENT, carried
 from tests.support.memory_lane import MemoryLane
 from tests.support.process_lane import arrived, dead, egress, opened, plan
-from tests.support.traces import SENDER, TRACE, TRACE_ID, UNSAMPLED, Traced, events, id_of, parent_of, said, trace_of
+from tests.support.traces import (
+    SENDER,
+    TRACE,
+    TRACE_ID,
+    UNSAMPLED,
+    Traced,
+    attributes_of,
+    events,
+    id_of,
+    parent_of,
+    trace_of,
+)
 
 SAMPLED: Headers = [(TRACEPARENT, TRACE.encode())]
 ROUTES = {
@@ -32,7 +43,7 @@ def test_message_has_one_span_below_that_of_ingest_with_its_position_and_revisio
     lane.store()
     (span,) = traced.spans
     assert (span.name, span.kind, trace_of(span), parent_of(span)) == ("process", SpanKind.CONSUMER, TRACE_ID, SENDER)
-    assert said(span) == {
+    assert attributes_of(span) == {
         "messaging.system": "kafka",
         "messaging.operation.type": "process",
         "messaging.destination.name": "penstock.c1.ingest.g1",
@@ -61,7 +72,7 @@ def test_only_sampled_messages_have_spans_and_others_keep_their_traceparent(tmp_
     lane = lane_of(tmp_path, traced)
     lane.take(arrived(0), arrived(1, more=SAMPLED), arrived(2, more=[(TRACEPARENT, UNSAMPLED.encode())]))
     lane.store()
-    assert [said(span)["penstock.position"] for span in traced.spans] == ["1-0-1"]
+    assert [attributes_of(span)["penstock.position"] for span in traced.spans] == ["1-0-1"]
     assert [carried(record["headers"]) for record in egress(lane)][::2] == ["", UNSAMPLED]
 
 
@@ -91,7 +102,7 @@ def test_span_of_a_dead_message_is_an_error_with_its_cause_and_ends_at_its_stage
     lane.store()
     (span,) = traced.spans
     assert events(span) == ["normalize in", "dead"]
-    assert (span.status.status_code, said(span)["error.type"]) == (StatusCode.ERROR, "step")
+    assert (span.status.status_code, attributes_of(span)["error.type"]) == (StatusCode.ERROR, "step")
     assert "secret" not in span.to_json()
     assert carried(dead(lane)[0]["headers"]) == f"00-{TRACE_ID}-{id_of(span)}-01", "a redrive joins the trace"
 

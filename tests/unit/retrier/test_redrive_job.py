@@ -26,16 +26,16 @@ def job_of(what: What = "release", **more: dict[tuple[str, int], int]) -> Redriv
 
 def test_job_reads_at_the_next_wanted_offset():
     work = RedriveJob(CRM, "release", {TWO: BitMap64([1]), ONE: BitMap64([3])}, {})
-    assert work.next_place() == (ONE, 3), "in the order of partitions"
+    assert work.next_offset() == (ONE, 3), "in the order of partitions"
     work.wants(ONE, 3)
-    assert work.next_place() == (TWO, 1)
+    assert work.next_offset() == (TWO, 1)
     work.wants(TWO, 1)
-    assert work.next_place() is None
+    assert work.next_offset() is None
 
 
 def test_offsets_done_before_are_not_done_again():
     work = job_of(reached={ONE: 5})
-    assert work.next_place() == (ONE, 5)
+    assert work.next_offset() == (ONE, 5)
     assert not work.wants(ONE, 3)
     assert work.total == 3
 
@@ -60,7 +60,7 @@ class RedriveJobMachine(RuleBasedStateMachine):
         self.wanted = wanted
         self.there = {place: sorted(there.get(place, set())) for place in wanted}
         self.stored: set[tuple[tuple[str, int], int]] = set()
-        self.useless: dict[tuple[tuple[str, int], int], bool] = {}  # by the last decision
+        self.unusable: dict[tuple[tuple[str, int], int], bool] = {}  # by the last decision
         self.reported = 0  # skipped before earlier crashes
         self._start({})
 
@@ -69,10 +69,10 @@ class RedriveJobMachine(RuleBasedStateMachine):
         self.job = RedriveJob(CRM, "release", bitmaps, reached)
         self.open: list[tuple[tuple[str, int], int]] = []
 
-    @precondition(lambda self: self.job.next_place() is not None)
+    @precondition(lambda self: self.job.next_offset() is not None)
     @rule(count=st.integers(1, 5))
     def read_on(self, count: int) -> None:
-        next_ = self.job.next_place()
+        next_ = self.job.next_offset()
         assert next_ is not None
         place, first = next_
         coming = [offset for offset in self.there[place] if offset >= first]
@@ -83,15 +83,15 @@ class RedriveJobMachine(RuleBasedStateMachine):
             self.job.ended(place)
 
     @precondition(lambda self: self.open)
-    @rule(choice=st.integers(0, 100), useless=st.booleans())
-    def one_is_stored(self, choice: int, useless: bool) -> None:
+    @rule(choice=st.integers(0, 100), unusable=st.booleans())
+    def one_is_stored(self, choice: int, unusable: bool) -> None:
         place, offset = self.open.pop(choice % len(self.open))
-        if useless:
-            self.job.useless(place, offset)
+        if unusable:
+            self.job.skip(place, offset)
         else:
             self.job.stored(place, offset)
         self.stored.add((place, offset))
-        self.useless[place, offset] = useless
+        self.unusable[place, offset] = unusable
 
     @rule()
     def crash(self) -> None:
@@ -108,7 +108,7 @@ class RedriveJobMachine(RuleBasedStateMachine):
     def what_was_skipped_below_is_counted_once_however_often_it_crashed(self) -> None:
         reached = self.job.reached()
         below = {(place, o) for place, offsets in self.wanted.items() for o in offsets if o < reached[place]}
-        skipped = {one for one in below if one[1] not in self.there[one[0]] or self.useless[one]}
+        skipped = {one for one in below if one[1] not in self.there[one[0]] or self.unusable[one]}
         assert self.reported + self.job.skipped_below(reached) == len(skipped)
 
     @invariant()

@@ -61,7 +61,7 @@ def lane(tmp_path: Path, clock: Clock, topics: MemoryTopics, monkeypatch: pytest
 
 def a_lane(var: Path) -> MemoryLane:
     made = MemoryLane("retrier", var)
-    made.work = RetrierWork(made)  # type: ignore[arg-type]
+    made.work = RetrierWork(made)
     return made
 
 
@@ -401,6 +401,67 @@ def test_interrupted_early_release_starts_again(lane: MemoryLane, topics: Memory
     hear(again, "closed", clock)
     go(again, clock, rounds=8)
     assert returned(again)
+
+
+def test_interrupted_early_release_does_not_return_the_reported_messages_again(
+    lane: MemoryLane, topics: MemoryTopics, clock: Clock, tmp_path: Path
+):
+    for offset in range(1_000):
+        waiting(lane, topics, offset, "delay-5m", ingest_time_us=clock.wall_us + offset * S // 20)
+    hear(lane, "open", clock)
+    hear(lane, "closed", clock)
+    go(lane, clock, rounds=20)
+    reported = ahead_of(lane)[-1].reached[format_place((lane.cell.topics["delay-5m"].name, 0))]
+    assert reported > 50
+    again = a_lane(tmp_path)
+    apply_signals(lane, again)
+    hear(again, "closed", clock)
+    go(again, clock, rounds=8)
+    assert returned(again)[0].id == f"id-0-{reported}"
+
+
+def test_returned_messages_do_not_raise_the_rate_of_the_next_early_release(
+    lane: MemoryLane, topics: MemoryTopics, clock: Clock
+):
+    began_us = clock.wall_us
+    for attempt in (1, 2):  # the same messages, whose tier's lane has not committed their first records yet
+        for number in range(200):
+            at_us = began_us + number * S // 20
+            waiting(lane, topics, number + 200 * (attempt - 1), "delay-5m", ingest_time_us=at_us, attempt=attempt)
+        hear(lane, "open", clock)
+        clock.advance(1)
+        hear(lane, "closed", clock)
+        go(lane, clock, rounds=3)
+        before = len(returned(lane))
+        go(lane, clock, rounds=20)
+        assert len(returned(lane)) - before == pytest.approx(5 * 20 * SHARE, rel=0.1)
+        go(lane, clock, rounds=40)
+        apply_signals(lane, lane)
+    assert len(returned(lane)) == 400
+
+
+def test_messages_that_are_scheduled_during_an_early_release_follow_in_another_one(
+    lane: MemoryLane, topics: MemoryTopics, clock: Clock
+):
+    began_us = clock.wall_us
+    for offset in range(200):
+        waiting(lane, topics, offset, "delay-5m", ingest_time_us=began_us + offset * S // 20)
+    hear(lane, "open", clock)
+    clock.advance(1)
+    hear(lane, "closed", clock)
+    go(lane, clock, rounds=3)
+    clock.advance(1)
+    hear(lane, "open", clock)
+    for offset in range(200, 300):
+        waiting(lane, topics, offset, "delay-5m", ingest_time_us=began_us + offset * S // 20)
+    clock.advance(1)
+    hear(lane, "closed", clock)
+    reports = len(ahead_of(lane))
+    go(lane, clock, rounds=100)
+    assert [meta.id for meta in returned(lane)] == [f"id-0-{offset}" for offset in range(300)]
+    *others, last = ahead_of(lane)[reports:]
+    assert all(report.running for report in others), "no message leaves its tier between the two releases"
+    assert not last.running
 
 
 def test_due_message_is_delayed_while_an_early_release_runs(lane: MemoryLane, topics: MemoryTopics, clock: Clock):

@@ -13,8 +13,8 @@ from dataplane.names import DELAYS_S, Purpose
 from dataplane.retrier import low_watermarks
 from dataplane.retrier import work as module
 from dataplane.retrier.retry_messages import LEAVE_HEADER
-from dataplane.retrier.work import AT_HAND_US, WINDOW, RetrierWork
-from dataplane.runtime.lanes.lane import BUSY_WAIT_S, IDLE_WAIT_S
+from dataplane.retrier.work import KEPT_IN_MEMORY_US, WINDOW, RetrierWork
+from dataplane.runtime.lanes.context import BUSY_WAIT_S, IDLE_WAIT_S
 from dataplane.runtime.lanes.poison import CRASHES_DETAIL
 from dataplane.spec import HttpDestination, RetryPolicy
 from dataplane.tables.records import DestinationRecord
@@ -46,7 +46,7 @@ def lane(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Memor
     monkeypatch.setattr(module, "SignalReader", MemorySignalReader)
     monkeypatch.setattr(low_watermarks, "place_reader", MemoryTopics().reader)
     made = MemoryLane("retrier", tmp_path)
-    made.work = RetrierWork(made)  # type: ignore[arg-type]
+    made.work = RetrierWork(made)
     return made
 
 
@@ -128,6 +128,31 @@ def test_body_key_and_headers_are_forwarded_unchanged(lane: MemoryLane):
     assert (second["partition"], "key" in second) == (3, False), "the position gives the partition, wherever it waited"
 
 
+@pytest.mark.parametrize(
+    ("more", "partitions"),
+    [
+        pytest.param({}, [0, 1, 2, 3], id="the partition of its event"),
+        pytest.param({"ordered": True}, [None] * 4, id="that of the key, where the key has an order"),
+    ],
+)
+def test_retries_of_a_spread_key_return_on_all_partitions_unless_the_destination_is_ordered(
+    lane: MemoryLane, more: dict[str, Any], partitions: list[int | None]
+):
+    to = HttpDestination("https://crm.example/", **more)
+    lane.table.apply(DestinationRecord("p", "crm", 1, "active", to, []))
+    places = [position_of(1, number, 9) for number in range(4)]
+    lane.take(*(parked(lane, number, NOW, position=place, key=b"k") for number, place in enumerate(places)))
+    found = lane.producer.of(lane.cell.topics["retry-out"].name)
+    assert [record.get("partition") for record in found] == partitions
+    assert [record["key"] for record in found] == [b"k"] * 4
+
+
+def test_message_of_an_unknown_destination_returns_on_the_partition_of_its_key(lane: MemoryLane):
+    lane.take(parked(lane, 0, NOW, position=position_of(1, 3, 9), key=b"k"))
+    (record,) = lane.producer.of(lane.cell.topics["retry-out"].name)
+    assert (record["key"], "partition" in record) == (b"k", False)
+
+
 def test_destination_uses_one_partition_of_a_tier(lane: MemoryLane):
     names = [f"d{number}" for number in range(40)]
     for number, name in enumerate(names):
@@ -193,7 +218,7 @@ def test_message_with_a_near_assigned_time_waits_in_memory(lane: MemoryLane, clo
     lane.take(*(in_tier(lane, offset, NOW) for offset in range(1_500)))
     lane.work.poll()
     assert (len(passed_on(lane)), metas(lane, "delay-10s")) == (1_000, [])
-    clock.advance((AT_HAND_US) / S)
+    clock.advance((KEPT_IN_MEMORY_US) / S)
     lane.work.poll()
     assert len(passed_on(lane)) == 1_500
 
@@ -373,3 +398,7 @@ def test_breaker_signal_from_a_clock_hours_ahead_delays_no_message_for_hours(lan
     lane.take(parked(lane, 0, NOW))
     (meta,) = metas(lane, "delay-5m")
     assert meta.not_before_us <= clock.wall_us + 300 * S
+    clock.advance(300)
+    lane.take(stored(in_tier(lane, 1, clock.wall_us, topic="delay-5m"), NOW))
+    lane.work.poll()
+    assert passed_on(lane) == ["id-0-1"], "when it returns from the tier, it is a probe"

@@ -7,16 +7,17 @@ import pytest
 
 from dataplane.ledger.fields import FieldObservation
 from dataplane.ledger.meta import MessageMeta
+from dataplane.ledger.number_sketch import NumberSketch
 from dataplane.names import WIRE_VERSION
 from dataplane.process.item import ProcessItem
 from dataplane.runtime.telemetry import fields
 from dataplane.runtime.telemetry.fields import (
     EVERY_NS,
     LARGEST_BYTES,
+    MOST_REPORTED,
     MOST_SOURCES,
-    MOST_TOLD,
+    REPORT_MINUTES,
     SHARE,
-    TELL_MINUTES,
     FieldBook,
 )
 from tests.support.memory_lane import MemoryMessage
@@ -118,6 +119,17 @@ def test_values_of_a_pipe_with_masks_are_not_reported(mode: str, masks: bool, kn
     assert [field.values for field in sample.fields if field.path == "x"] == [known]
 
 
+@pytest.mark.parametrize(("mode", "masks", "known"), [("values", False, 3), ("values", True, 0), ("names", False, 0)])
+def test_numbers_of_a_pipe_with_masks_are_not_sketched(mode: str, masks: bool, known: int):
+    one, clock = book(mode)
+    for number in range(3):
+        one.observe("p", [item(b'{"x":0.5}')], clock.now_ns, masks=masks and number == 2)
+        clock.now_ns += EVERY_NS
+    (sample,) = told(one)
+    sketches = [NumberSketch.decode(field.numbers) for field in sample.fields if field.numbers]
+    assert sum(sketch.count for sketch in sketches) == known
+
+
 def test_nothing_is_sampled_when_switched_off():
     one, clock = book("off")
     one.observe("p", [item()], clock.now_ns, masks=False)
@@ -130,12 +142,12 @@ def test_samples_are_reported_after_five_minutes_a_few_at_a_time():
     for number in range(MOST_SOURCES + 10):
         one.observe(f"p{number}", [item(pipe=f"p{number}")], clock.now_ns, masks=False)
     assert one.take_if_due() == []
-    clock.now_ns = TELL_MINUTES * MINUTE_NS
+    clock.now_ns = REPORT_MINUTES * MINUTE_NS
     one.observe("p1", [item(pipe="p1")], clock.now_ns, masks=False)  # counts for the earlier, unreported period
     records = []
     while record := one.take_if_due():
         records.append(record)
-    assert {len(record) for record in records[:-1]} == {MOST_TOLD}
+    assert {len(record) for record in records[:-1]} == {MOST_REPORTED}
     assert sum(map(len, records)) == MOST_SOURCES
     assert {sample.bucket for record in records for sample in record} == {0}
 

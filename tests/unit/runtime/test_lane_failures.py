@@ -33,7 +33,7 @@ def fails_at(kind: LaneKind, step: Step, failure: str, nth: int, var: Path) -> b
             assert len(ends) < LANES, f"{step} {failure}: {ends}"
             ends.append(world.run_lane())
     assert not world.broken, f"{step} {failure}: {world.broken}"
-    world.check_done()
+    world.check_done(failure)
     return tracer.has_raised
 
 

@@ -1,12 +1,11 @@
 """An out-of-range committed offset stops its partition with a report, and the other partitions continue."""
 
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any, cast
 
-import pytest
 from confluent_kafka import KafkaError
 
-from dataplane.runtime.lanes.lane import Lane, LaneIdentity
+from dataplane.runtime.lanes.partitions import AssignedPartitions
 from dataplane.runtime.lanes.poison import PoisonTracker
 from dataplane.runtime.lanes.slots import PartitionSlots
 from dataplane.tables.optional_files import OptionalFiles
@@ -30,24 +29,14 @@ class Paused:
         self.places += [(place.topic, place.partition) for place in places]
 
 
-@pytest.fixture
-def lane(tmp_path: Any) -> Lane:
-    """Return the parts of a lane that read messages."""
-    lane = Lane.__new__(Lane)
-    lane.identity = LaneIdentity("c1", "process", 0, 1, "here")
-    lane.slots, lane.windows = PartitionSlots(["in"]), {}
-    lane._consumer = Paused()
-    lane._crashes = PoisonTracker(tmp_path, OptionalFiles())
-    lane._ours, lane._recall, lane._stopped = {0, 1}, None, {}
-    lane._checkpointer, lane.producer = cast(Any, SimpleNamespace(late_s=0.0)), cast(Any, SimpleNamespace(trouble=""))
-    lane.files = OptionalFiles()
-    return lane
-
-
-def test_out_of_range_offset_stops_its_partition_and_the_others_continue(lane: Lane):
-    good = [MemoryMessage(1, offset, b"{}", [], topic="in") for offset in (4, 5)]
-    gone = OutOfRange(0, 7, b"", [], topic="in")
-    assert lane._admit([good[0], gone, good[1]]) == good
-    assert lane._consumer.places == [("in", 0)]
-    assert lane._trouble.startswith("in/0 stopped"), "its heartbeat reports it"
-    assert set(lane.windows) == {1}, "no offset of it can be committed"
+def test_out_of_range_offset_stops_its_partition_and_the_others_continue(tmp_path: Path):
+    consumer, crashes = Paused(), PoisonTracker(tmp_path, OptionalFiles())
+    slots = PartitionSlots(["in"])
+    owned = AssignedPartitions("process-0", slots, cast(Any, consumer), crashes, pat=lambda: None, max_unsettled=100)
+    owned.assign([0, 1])
+    good: list[Any] = [MemoryMessage(1, offset, b"{}", [], topic="in") for offset in (4, 5)]
+    gone: Any = OutOfRange(0, 7, b"", [], topic="in")
+    assert owned.admit([good[0], gone, good[1]]) == good
+    assert consumer.places == [("in", 0)]
+    assert owned.trouble.startswith("in/0 stopped"), "the lane's heartbeat reports it"
+    assert set(owned.windows) == {1}, "no offset of it can be committed"

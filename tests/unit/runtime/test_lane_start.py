@@ -3,7 +3,8 @@
 from typing import Any, cast
 
 from dataplane.names import INPUTS_OF, cell_topic
-from dataplane.runtime.lanes.lane import Lane, LaneIdentity, should_drain
+from dataplane.runtime.lanes.context import LaneIdentity
+from dataplane.runtime.lanes.lane import Lane, should_drain
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import CellRecord, TopicRecord
 

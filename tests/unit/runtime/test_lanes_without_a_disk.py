@@ -8,8 +8,8 @@ import pytest
 from dataplane.ledger.heartbeat import HeartbeatRecord, decode_heartbeat
 from dataplane.names import AUDIT_TOPIC, HEARTBEAT_TOPIC, LaneKind
 from dataplane.process.lookups import OPEN_EVERY_S, Lookups
-from dataplane.runtime import lookup_keeper
-from dataplane.runtime.lookup_keeper import LookupReplicator
+from dataplane.runtime import lookup_replicator
+from dataplane.runtime.lookup_replicator import LookupReplicator
 from dataplane.runtime.telemetry import heartbeat
 from dataplane.tables.lookup_store import LookupStore
 from dataplane.tables.optional_files import CALM_S, OptionalFiles
@@ -70,7 +70,7 @@ def test_lookup_tables_are_opened_once_the_disk_has_room(tmp_path: Path, monkeyp
 
 
 def test_lookup_replicator_continues_after_a_disk_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(lookup_keeper, "ELECT_S", 0.0)
+    monkeypatch.setattr(lookup_replicator, "ELECT_S", 0.0)
     kept: list[str] = []
 
     def keep(keeper: LookupReplicator) -> None:

@@ -5,13 +5,13 @@ from confluent_kafka import Consumer, TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.capacity_test.sender import EVENT
 from dataplane.jobs.lanes import make_work
 from dataplane.ledger.audit import AuditRecord, decode_audit
 from dataplane.ledger.usage import PipeUsage, UsageReport
 from dataplane.names import AUDIT_TOPIC
-from dataplane.runtime.lanes.lane import LaneIdentity
-from dataplane.runtime.telemetry.usage import TELL_S, UsageBook
+from dataplane.runtime.lanes.context import LaneIdentity
+from dataplane.runtime.telemetry.usage import REPORT_S, UsageBook
+from loadgen.measured import EVENT
 from tests.bench import threads
 from tests.bench.stand import STEPS
 from tests.support.cluster import PIPE
@@ -36,7 +36,7 @@ class Clocks:
 
 
 def taken(clocks: Clocks, book: UsageBook) -> UsageReport:
-    clocks.now_s += TELL_S
+    clocks.now_s += REPORT_S
     usage = book.take_if_due()
     assert usage is not None
     return usage
@@ -46,7 +46,7 @@ def test_usage_is_not_reported_before_it_is_due():
     clocks = Clocks()
     book = clocks.book()
     book.add("p", 1, 10, 1)
-    clocks.now_s += TELL_S - 0.1
+    clocks.now_s += REPORT_S - 0.1
     assert book.take_if_due() is None
     book.hasten()
     assert book.take_if_due() == UsageReport(0, 0, [PipeUsage("p", 1, 10, 1)])

@@ -12,6 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dataplane.schemas.types import SchemaType
 from dataplane.spec import parse_pipe_spec
 from dataplane.tables.control import MAX_SNAPSHOT_AGE_S, SNAPSHOT_EVERY_S, ControlReader, ControlTable, TableSnapshot
 from dataplane.tables.optional_files import CALM_S, OptionalFiles
@@ -20,10 +21,13 @@ from dataplane.tables.records import (
     ApiKeyRecord,
     CellRecord,
     DestinationRecord,
+    EventTypesRecord,
     PipeRecord,
     PlanRecord,
     Record,
+    RegisteredSchema,
     StopRecord,
+    SubjectRecord,
     TopicRecord,
     decode_record,
     encode_record,
@@ -40,6 +44,8 @@ RECORDS: list[Record] = [
     ApiKeyRecord("ab" * 32, 1, "p", "shop"),
     DestinationRecord("p", "crm", 4, "active", SPEC.destinations["crm"], ["token"], "credential", 5),
     StopRecord("c1", 1_790_000_000_000, "incarnation"),
+    SubjectRecord("t", "orders-value", 4, [RegisteredSchema(7, 2, SchemaType.AVRO, "cd" * 32, '"string"')]),
+    EventTypesRecord("p", "shop", 3, "field:type", {"order": "orders-value"}),
 ]
 
 
@@ -96,8 +102,11 @@ def test_record_of_each_kind_is_found_by_its_own_key():
         table.key("ab" * 32),
         table.destination("p", "crm"),
         table.stop("c1"),
+        table.subject("t", "orders-value"),
+        table.event_types("p", "shop"),
     ]
     assert found == RECORDS
+    assert (table.subject("t2", "orders-value"), table.event_types("p", "other")) == (None,) * 2
     assert (table.cell("c2"), table.plan("p", 8), table.key("x"), table.destination("p", "lake")) == (None,) * 4
 
 

@@ -141,7 +141,7 @@ class BreakerMachine(RuleBasedStateMachine):
                 assert len(recent) >= MIN_VOLUME / 2, "opened on too few failures"
 
     @rule(prober=st.booleans())
-    def somebody_asks(self, prober: bool) -> None:
+    def allowance_is_requested(self, prober: bool) -> None:
         allowance = self.breaker.allowance(self.now_s, prober=prober)
         if self.breaker.state == "closed":
             assert allowance == UNLIMITED

@@ -11,6 +11,7 @@ from dataplane.spec import RetryPolicy
 from dataplane.tables.records import CellRecord, PipeRecord
 from dataplane.transmit.destinations.targets import LOCKED_ROOM, LOCKED_WAIT_S, QUEUE_WAIT_S, STORM
 from dataplane.transmit.policy.breaker import MIN_VOLUME
+from dataplane.transmit.slow_lane_relief import LOOK_EVERY_S
 from tests.support.memory_lane import MemoryLane, message
 from tests.support.transmitting import NODE, Clock, MemorySender, destination, opened, without_kafka
 
@@ -112,7 +113,7 @@ def test_storm_of_refusals_suspends_the_destination_and_holds_the_rest(tmp_path:
     work.close()
 
 
-def test_success_resets_the_row_of_refusals(tmp_path: Path):
+def test_success_resets_the_streak_of_refusals(tmp_path: Path):
     lane, work, sender = opened(tmp_path, destination())
     for first in (0, 100, 200):
         fail(lane, sender, STORM - 1, 403, first=first)
@@ -207,6 +208,23 @@ def test_chosen_held_messages_are_sent_to_a_paused_destination_within_its_limits
     lane.store()
     assert lane.filed() == {(NODE, "delivered", ""): 4, (NODE, "held", "2"): 2}
     assert not any(read_meta(record["headers"]).through for record in held(lane))  # type: ignore[arg-type]
+    work.close()
+
+
+def test_chosen_held_messages_count_in_the_rate_limit_of_their_destination(tmp_path: Path, clock: Clock):
+    lane, work, sender = opened(tmp_path, destination(state="paused", rate_per_s=1), kind="transmit-retry")
+    topic = lane.slots.topics[0]
+    lane.take(*(message(n, topic=topic, attempt=1, through=True) for n in range(6)))
+    for _ in range(6):
+        work.poll()
+        sender.answer(204)
+    first = len(sender.requests)
+    assert 1 <= first < 6
+    clock.advance(10)
+    for _ in range(6):
+        work.poll()
+        sender.answer(204)
+    assert len(sender.requests) > first
     work.close()
 
 
@@ -330,7 +348,7 @@ def test_local_retries_draw_on_a_budget(tmp_path: Path, monkeypatch: pytest.Monk
     for _ in range(100):
         work.poll()
         sender.answer(500)
-    assert len(sender.requests) <= 200 + 10 + 20, "a tenth, and the initial budget"
+    assert 200 + 10 < len(sender.requests) <= 200 + 10 + 20, "the initial budget, and up to a tenth of the sends"
     assert len(parked(lane)) == 200
     work.close()
 
@@ -383,16 +401,39 @@ def test_unreadable_secret_blocks_no_ack_window_forever_and_becomes_the_cause(tm
     work.close()
 
 
+def test_429_halves_the_requests_in_flight(tmp_path: Path):
+    lane, work, sender = opened(tmp_path, destination(concurrency=8))
+    lane.take(*(message(n) for n in range(30)))
+    work.poll()
+    assert len(sender.begun) == 8
+    sender.answer(429)
+    work.poll()
+    work.poll()
+    assert len(sender.begun) == 4
+    work.close()
+
+
+def test_ack_window_full_of_unsettled_messages_sets_none_aside(tmp_path: Path, clock: Clock):
+    lane, work, _sender = opened(tmp_path, destination(concurrency=1))
+    lane.take(*(message(n) for n in range(int(0.8 * lane.settings.max_unsettled))))
+    clock.advance(1)
+    work.poll()
+    assert not parked(lane)
+    work.close()
+
+
 def test_ack_window_blocked_by_few_messages_sets_only_those_aside(tmp_path: Path, clock: Clock):
     lane, work, sender = opened(tmp_path, destination(concurrency=1), destination("lake"), destination("well"))
     lane.take(message(0), message(1), message(2, destination="lake"))
     work.poll()
     for first in range(3, int(0.76 * lane.settings.max_unsettled), 1_000):
+        clock.advance(LOOK_EVERY_S if first < 9_000 else 0)  # together less than they may wait in the queue
+        work.poll()
+        assert not parked(lane), "the window is not nearly full"
         lane.take(*(message(first + n, destination="well") for n in range(1_000)))
         while lane.unsettled() > 3:
             work.poll()
             sender.answer_all_of("well", 204)
-    assert not parked(lane)
     clock.advance(1)
     work.poll()
     lane.store()

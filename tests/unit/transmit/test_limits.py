@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from dataplane.names import LaneKind
 from dataplane.transmit.policy.limits import (
     BURST_S,
+    MAX_SAVED_RETRIES,
     RETRIES_A_SEND,
-    RETRIES_IN_HAND,
     STEP_S,
     ConcurrencyLimit,
     RateLimit,
@@ -63,7 +63,7 @@ def test_retries_are_limited_to_a_tenth_of_the_sends_and_an_initial_budget(asked
     for number, wants in enumerate(asked, 1):
         budget.sent()
         retries += wants and budget.take()
-        assert retries <= RETRIES_IN_HAND + number * RETRIES_A_SEND
+        assert retries <= MAX_SAVED_RETRIES + number * RETRIES_A_SEND
 
 
 def test_429_halves_the_concurrency_once_a_step_and_never_to_zero():

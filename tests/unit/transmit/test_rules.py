@@ -9,7 +9,7 @@ import pytest
 from dataplane.expr.patterns import compile_pattern
 from dataplane.spec import ResponseRule
 from dataplane.transmit.policy.delivery_verdict import OK, DeliveryOutcome, judge
-from dataplane.transmit.policy.rules import NO_RULES, Rules, ask_body, compile_rules, decide
+from dataplane.transmit.policy.rules import NO_RULES, Rules, compile_rules, decide, needs_body
 
 
 def rules(*texts: tuple[str, str | None, str]) -> Rules:
@@ -73,8 +73,8 @@ def test_408_and_425_are_never_retried_without_rules():
 
 
 def test_only_rules_with_a_pattern_need_the_body():
-    assert ask_body(ORDERED)
-    assert not ask_body(rules(("408", None, "retry")))
+    assert needs_body(ORDERED)
+    assert not needs_body(rules(("408", None, "retry")))
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(.*a){20}", "(x+x+)+y"])

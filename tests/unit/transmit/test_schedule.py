@@ -1,4 +1,4 @@
-"""Time of the next retry: within bounds, never early, as requested, not past the retry span."""
+"""Time of the next retry: within bounds, never early, as requested, not past the retry horizon."""
 
 import pytest
 from hypothesis import given
@@ -63,7 +63,7 @@ def test_next_retry_follows_from_round_requested_wait_and_span(
 
 
 @given(st.integers(1, 50), delays, st.integers(0, 8 * DAY_S), st.integers(1, 7 * DAY_S), st.floats(0, 1e10))
-def test_next_retry_is_never_early_and_never_past_the_span(
+def test_next_retry_is_never_early_and_never_past_the_retry_horizon(
     round_: int, waits_s: list[int], since_first_s: int, span_s: int, asked_s: float
 ):
     first_us = NOW - since_first_s * S

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ipaddress import ip_network
+from typing import Any
 
 import pycurl
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from dataplane.transmit.http.sender import (
     KEPT_BYTES,
     MAX_ANSWER_BYTES,
+    REQUEST_INVALID,
     HttpPolicy,
     HttpRequest,
     HttpResponse,
@@ -51,6 +53,23 @@ def posted(*parts: bytes, keep: int = KEPT_BYTES, timeout_ms: int = 5_000) -> Ht
                 sender.close()
                 return answer
     raise AssertionError("no answer")
+
+
+class FailingSet(set[Any]):
+    """Set to which nothing can be added."""
+
+    def add(self, _element: Any) -> None:
+        raise RuntimeError("planted")
+
+
+def test_request_whose_start_fails_at_any_point_is_refused_and_not_sent(monkeypatch: pytest.MonkeyPatch):
+    sender = HttpSender(HttpPolicy(LOOPBACK))
+    monkeypatch.setattr(sender, "_busy", FailingSet())
+    sender.begin(HttpRequest("token", "http://127.0.0.1:1/", [], b"{}", 5_000))
+    (answer,) = sender.poll(0)
+    assert answer.verdict == REQUEST_INVALID
+    assert sender._multi.perform()[1] == 0, "no transfer is in progress"
+    sender.close()
 
 
 def test_beginning_of_the_body_is_kept():

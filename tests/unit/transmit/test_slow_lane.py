@@ -61,7 +61,7 @@ def test_state_changes_only_after_several_steps_in_a_row(slow_steps: int, quick_
         pytest.param([1.5] * SLOW_STEPS + ([0.1] * (QUICK_STEPS - 1) + [0.7]) * 3, True, id="while it is"),
     ],
 )
-def test_latency_between_the_thresholds_changes_nothing_and_resets_the_row(latencies_s: list[float], is_slow: bool):
+def test_latency_between_the_thresholds_changes_nothing_and_resets_the_streak(latencies_s: list[float], is_slow: bool):
     slowness, now_s = DestinationLatency(), 0.0
     for latency_s in latencies_s:
         now_s = steps(slowness, 1, latency_s, now_s)

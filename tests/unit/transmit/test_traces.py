@@ -12,7 +12,7 @@ from dataplane.spec import BatchSettings, RetryPolicy
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit.work import TransmitWork
 from tests.support.memory_lane import MemoryLane, message
-from tests.support.traces import SENDER, TRACE, TRACE_ID, UNSAMPLED, Traced, id_of, parent_of, said, trace_of
+from tests.support.traces import SENDER, TRACE, TRACE_ID, UNSAMPLED, Traced, attributes_of, id_of, parent_of, trace_of
 from tests.support.transmitting import MemorySender, destination, opened, without_kafka
 
 SAMPLED: Headers = [(TRACEPARENT, TRACE.encode())]
@@ -59,7 +59,7 @@ def test_attempt_records_a_span_and_its_request_names_it(lane_to: Open):
     (span,) = traced.spans
     assert (span.name, span.kind, trace_of(span), parent_of(span)) == ("POST", SpanKind.CLIENT, TRACE_ID, SENDER)
     assert asked_with(sender) == [f"00-{TRACE_ID}-{id_of(span)}-01"]
-    assert said(span) == {
+    assert attributes_of(span) == {
         "http.request.method": "POST",
         "http.response.status_code": 204,
         "server.address": "hooks.example",
@@ -86,10 +86,10 @@ def test_attempts_of_one_message_are_numbered_siblings_and_a_scheduled_retry_kee
     sender.answer(500)
     work.poll()
     (first,) = traced.spans
-    assert (first.status.status_code, said(first)["error.type"], said(first)["penstock.outcome"]) == (
+    assert (first.status.status_code, attributes_of(first)["error.type"], attributes_of(first)["penstock.outcome"]) == (
         StatusCode.ERROR, "500", "parked",
     )  # fmt: skip
-    assert said(first)["penstock.next_us"] > (first.start_time or 0) / 1_000
+    assert attributes_of(first)["penstock.next_us"] > (first.start_time or 0) / 1_000
     (parked,) = lane.producer.of(lane.cell.topics["retry-in"].name)
     assert carried(parked["headers"]) == TRACE, "the next attempt joins the trace as this one did"
     lane.take(message(6, more=SAMPLED, position=5, attempt=1, tried=1))
@@ -98,7 +98,7 @@ def test_attempts_of_one_message_are_numbered_siblings_and_a_scheduled_retry_kee
     work.poll()
     second = traced.spans[1]
     assert (trace_of(second), parent_of(second)) == (TRACE_ID, SENDER)
-    assert (said(second)["penstock.attempt"], said(second)["http.request.resend_count"]) == (2, 1)
+    assert (attributes_of(second)["penstock.attempt"], attributes_of(second)["http.request.resend_count"]) == (2, 1)
     assert asked_with(sender) == [f"00-{TRACE_ID}-{id_of(span)}-01" for span in (first, second)]
 
 
@@ -110,8 +110,8 @@ def test_missing_response_is_an_error_with_its_cause(lane_to: Open):
     sender.answer(0, 28)
     work.poll()
     (span,) = traced.spans
-    assert said(span)["error.type"] == "timeout"
-    assert "http.response.status_code" not in said(span)
+    assert attributes_of(span)["error.type"] == "timeout"
+    assert "http.response.status_code" not in attributes_of(span)
 
 
 def test_batch_names_no_trace_and_each_sampled_message_of_it_gets_a_span(lane_to: Open):
@@ -123,7 +123,7 @@ def test_batch_names_no_trace_and_each_sampled_message_of_it_gets_a_span(lane_to
     sender.answer(204)
     work.poll()
     assert asked_with(sender) == [""]
-    assert [said(span)["penstock.position"] for span in traced.spans] == ["0-0-5", "0-0-7"]
+    assert [attributes_of(span)["penstock.position"] for span in traced.spans] == ["0-0-5", "0-0-7"]
     assert all((parent_of(span), span.kind) == (SENDER, SpanKind.CLIENT) for span in traced.spans)
 
 

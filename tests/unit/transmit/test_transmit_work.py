@@ -8,6 +8,8 @@ from standardwebhooks import Webhook
 
 from dataplane.ledger.audit import decode_attempts
 from dataplane.ledger.meta import read_meta
+from dataplane.ledger.units import position_of
+from dataplane.names import Purpose
 from dataplane.record_limits import CLIENT_MAX_BYTES
 from dataplane.spec import ResponseMatch, ResponseRule, RetryPolicy
 from dataplane.transmit.http.sender import HttpResponse
@@ -37,6 +39,20 @@ def test_delivered_message_is_settled_and_signed(tmp_path: Path):
     assert lane.unsettled() == 0
     assert lane.filed() == {(NODE, "delivered", ""): 1}
     assert not lane.producer.sent
+    work.close()
+
+
+@pytest.mark.parametrize(("status", "topic"), [(500, "retry-in"), (400, "dead")])
+def test_failed_messages_of_a_spread_key_keep_their_key_and_the_partitions_of_their_events(
+    tmp_path: Path, status: int, topic: Purpose
+):
+    lane, work, sender = opened(tmp_path, destination())
+    lane.take(*(message(number, key=b"crm\0k", position=position_of(1, number, 9)) for number in range(4)))
+    work.poll()
+    sender.answer(status)
+    work.poll()
+    found = lane.producer.of(lane.cell.topics[topic].name)
+    assert [(record["key"], record["partition"]) for record in found] == [(b"crm\0k", number) for number in range(4)]
     work.close()
 
 
@@ -357,11 +373,24 @@ def test_message_with_an_unreadable_envelope_is_dead_lettered_whole(tmp_path: Pa
     work.close()
 
 
+def test_files_of_a_lost_partition_are_closed_and_those_of_others_stay_open(tmp_path: Path):
+    lane, work, sender = opened(tmp_path, destination())
+    lane.take(message(5, partition=0), message(6, partition=1))
+    work.poll()
+    sender.answer(204)
+    work.poll()
+    lane.lose(0)
+    work.poll()
+    assert list(work._ends._memories) == [1]
+    work.close()
+
+
 def test_every_attempt_counts_in_the_usage_of_its_pipe_with_the_bytes_sent(tmp_path: Path):
     lane, work, sender = opened(tmp_path, destination(retry=RetryPolicy(local_tries=1)))
     lane.take(message(5, b'{"a":1}'), message(6, b"{}"))
     work.poll()
-    sender.answer(503)
+    sender.answer(503, count=1)
+    work.poll()
     sender.answer(204)
     work.poll()
     lane.usage.hasten()

@@ -67,17 +67,17 @@ READERS: dict[str, Callable[[bytes], Any]] = {
 }
 
 
-def said(name: str, value: bytes) -> Any:
+def meaning_of(name: str, value: bytes) -> Any:
     """Return the meaning of a record as plain JSON."""
     return json.loads(msgspec.json.encode(READERS[name](value)))
 
 
-def still_says(then: Any, now: Any) -> bool:
+def keeps_meaning(then: Any, now: Any) -> bool:
     """Return True if `now` says all that `then` says: fields may be added, none removed or changed."""
     if isinstance(then, dict):
-        return isinstance(now, dict) and all(key in now and still_says(then[key], now[key]) for key in then)
+        return isinstance(now, dict) and all(key in now and keeps_meaning(then[key], now[key]) for key in then)
     if isinstance(then, list):
-        return isinstance(now, list) and len(then) <= len(now) and all(map(still_says, then, now))
+        return isinstance(now, list) and len(then) <= len(now) and all(map(keeps_meaning, then, now))
     return bool(then == now)
 
 
@@ -104,12 +104,12 @@ def frozen() -> list[Any]:
 
 @pytest.mark.parametrize(("name", "value", "says"), frozen())
 def test_record_of_this_version_or_the_one_before_keeps_its_meaning(name: str, value: bytes, says: Any):
-    assert still_says(says, said(name, value)), said(name, value)
+    assert keeps_meaning(says, meaning_of(name, value)), meaning_of(name, value)
 
 
 @pytest.mark.parametrize(("name", "value", "says"), frozen())
 def test_record_that_a_later_release_extended_is_understood(name: str, value: bytes, says: Any):
-    assert still_says(says, said(name, grown(name, value)))
+    assert keeps_meaning(says, meaning_of(name, grown(name, value)))
 
 
 def test_every_kind_of_record_is_frozen():
@@ -126,4 +126,4 @@ def test_every_kind_of_record_is_frozen():
     ],
 )
 def test_changed_meaning_is_detected(then: Any, now: Any):
-    assert not still_says(then, now)
+    assert not keeps_meaning(then, now)

@@ -1,1 +1,0 @@
-"""Queries (reads) of the feature `lookups`."""

@@ -1,1 +1,0 @@
-"""Pages of the console of the feature `ramps`."""

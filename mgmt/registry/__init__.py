@@ -1,0 +1,1 @@
+"""Schema registry: subjects of a tenant, and their immutable, numbered versions."""

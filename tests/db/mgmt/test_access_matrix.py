@@ -1,0 +1,368 @@
+"""The access matrix, built from the routes: a new route is included automatically."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
+
+from mgmt.models import (
+    Admission,
+    Alert,
+    DeadLetter,
+    Membership,
+    Pipe,
+    PipeRevision,
+    Ramp,
+    Redrive,
+    Rejection,
+    Tenant,
+    User,
+)
+from mgmt.services import add_member, begin_ramp, create_api_key, create_pipe, ignore_field
+from mgmt.web import access
+from tests.db.cast import MakeClient, MakeSpec
+from tests.db.channels import add_active_channel
+
+Role = Membership.Role
+MISSING = "pipe_00000000000000000000"
+MISSING_TENANT = "ten_00000000000000000000"
+UNSAFE = ("post", "put", "patch", "delete")
+
+
+@dataclass(frozen=True)
+class Route:
+    """One route: its template, argument names and view."""
+
+    template: str
+    arguments: tuple[str, ...]
+    view: Any
+
+    def methods(self) -> list[str]:
+        """Return the methods that the API view defines; a page may have GET and POST."""
+        view = getattr(self.view, "view_class", None)
+        return [m for m in ("get", *UNSAFE) if hasattr(view, m)] if view else ["get", "post"]
+
+
+def _routes(resolver: URLResolver, prefix: str = "/") -> Iterator[Route]:
+    for entry in resolver.url_patterns:
+        template = prefix + str(entry.pattern)
+        if isinstance(entry, URLResolver):
+            if entry.namespace != "admin":
+                yield from _routes(entry, template)
+        elif isinstance(entry, URLPattern):
+            yield Route(template, tuple(entry.pattern.converters), entry.callback)
+
+
+ROUTES = list(_routes(get_resolver()))
+# These have their own matrices: tests/db/mgmt/test_lookup_tables.py, tests/db/console/test_lookup_table_pages.py,
+# tests/db/mgmt/test_delivery_tests.py, tests/db/console/test_delivery_test_pages.py
+LOOKUPS = ("/api/v1/lookup-tables/", "/tables/")
+TESTS = (
+    "/api/v1/destination-tests/",
+    "/tests/",
+)
+# The schema registry: tests/db/mgmt/test_schema_registry.py, tests/db/mgmt/test_registry_wire.py and
+# tests/db/console/test_registry_pages.py. Routes that name the tenant are in this matrix, too.
+REGISTRY = ("/api/v1/schemas/", "/registry/", "/schemas/")
+JSON = ("/api/", "/registry/")
+STAFFS = ("/staff/", "/api/v1/staff/")  # for staff, independent of their tenants
+OF_A_ROW = [route for route in ROUTES if {"pipe", "pipe_id", "tenant"} & set(route.arguments)]
+# Routes that name no tenant's row. A new one must be added here on purpose.
+OF_NO_ROW = {
+    "/api/v1/me/",
+    "/api/v1/pipes/",
+    "/api/v1/pipes/dry-run/",
+    "/api/v1/alerts/",
+    "/api/v1/asyncapi/",
+    "/api/v1/problems/<slug:code>/",
+    "/api/v1/schema/",
+    "/",
+    "/sign-in/",
+    "/sign-in/<str:token>/",
+    "/sign-out/",
+    "/admin/login/",
+    "/admin/password_change/",
+    "/theme/",
+    "/tenant/",
+    "/usage/",
+    "/pipes/new/",
+    "/alerts/",
+    "/alerts/channels/",
+    "/alerts/confirm/<str:token>/",
+    "/find/",
+    "/go/",
+    "/receipts/<str:message_id>/",
+    "/help/causes/",
+    "/help/causes/<slug:code>/",
+}
+CASES = [
+    pytest.param(route, method, id=f"{method} {route.template}") for route in OF_A_ROW for method in route.methods()
+]
+
+
+def test_every_route_names_a_row_or_is_listed_as_naming_none():
+    others = {
+        route.template for route in ROUTES if not route.template.startswith((*LOOKUPS, *TESTS, *REGISTRY, *STAFFS))
+    }
+    assert others - {route.template for route in OF_A_ROW} <= OF_NO_ROW
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.template.startswith(STAFFS)])
+def test_owner_who_is_not_staff_finds_no_staff_page(route: Route, alice: User, client: Client, client_of: MakeClient):
+    path = re.sub(r"<[^>]*>", "1", route.template)
+    for method in route.methods():
+        assert getattr(client_of(alice), method)(path).status_code == 404
+        assert getattr(client, method)(path).status_code in (302, 401)
+
+
+@pytest.mark.parametrize(("route", "method"), CASES)
+def test_row_of_another_tenant_is_404_like_a_missing_one(
+    route: Route, method: str, pipe: Pipe, charlie: User, client_of: MakeClient
+):
+    client = client_of(charlie)
+    foreign = getattr(client, method)(_path(route, pipe))
+    missing = getattr(client, method)(_path(route, pipe, missing=True))
+    if foreign.status_code == 405:  # a page with a single method answers 405 before it queries anything
+        assert missing.status_code == 405
+        return
+    assert (foreign.status_code, missing.status_code) == (404, 404)
+    if route.template.startswith(JSON):
+        assert _without_traces(foreign.json()) == _without_traces(missing.json())
+
+
+@pytest.mark.parametrize(("route", "method"), CASES)
+def test_every_route_of_a_row_requires_a_sign_in(route: Route, method: str, pipe: Pipe, client: Client):
+    answer = getattr(client, method)(_path(route, pipe))
+    if route.template.startswith(JSON):
+        assert answer.status_code == 401
+        assert answer["WWW-Authenticate"].startswith("Basic")
+    else:
+        assert answer.status_code in (302, 405)
+        assert answer.status_code == 405 or answer["Location"].startswith("/sign-in/")
+
+
+NEEDS = {
+    ("post", "/api/v1/pipes/"): access.CREATE_PIPE,
+    ("post", "/api/v1/pipes/dry-run/"): access.READ,
+    ("patch", "/api/v1/pipes/{pipe}/"): access.RENAME_PIPE,
+    ("post", "/api/v1/pipes/{pipe}/compare/"): access.READ,
+    ("post", "/api/v1/pipes/{pipe}/close/"): access.CLOSE_PIPE,
+    ("post", "/api/v1/pipes/{pipe}/reopen/"): access.CLOSE_PIPE,
+    ("post", "/api/v1/pipes/{pipe}/revisions/"): access.PUBLISH_REVISION,
+    ("post", "/api/v1/pipes/{pipe}/spread-keys/"): access.PUBLISH_REVISION,
+    ("post", "/api/v1/pipes/{pipe}/admission/hold/"): access.STEER_RAMP,
+    ("post", "/api/v1/pipes/{pipe}/admission/resume/"): access.STEER_RAMP,
+    ("post", "/api/v1/pipes/{pipe}/revisions/2/ramp/hold/"): access.STEER_RAMP,
+    ("post", "/api/v1/pipes/{pipe}/revisions/2/ramp/resume/"): access.STEER_RAMP,
+    ("post", "/api/v1/pipes/{pipe}/revisions/2/ramp/roll-back/"): access.STEER_RAMP,
+    ("post", "/api/v1/pipes/{pipe}/sources/shop/schemas/"): access.REGISTER_SCHEMA,
+    ("put", "/api/v1/pipes/{pipe}/sources/shop/event-types/"): access.SET_EVENT_TYPES,
+    ("post", "/api/v1/pipes/{pipe}/keys/"): access.MAKE_KEY,
+    ("post", "/api/v1/pipes/{pipe}/keys/{key}/revoke/"): access.REVOKE_KEY,
+    ("post", "/api/v1/pipes/{pipe}/destinations/crm/rotate-secret/"): access.ROTATE_SECRET,
+    ("post", "/api/v1/pipes/{pipe}/pause/"): access.PAUSE,
+    ("post", "/api/v1/pipes/{pipe}/resume/"): access.PAUSE,
+    ("post", "/api/v1/pipes/{pipe}/destinations/crm/pause/"): access.PAUSE,
+    ("post", "/api/v1/pipes/{pipe}/destinations/crm/resume/"): access.PAUSE,
+    ("put", "/api/v1/pipes/{pipe}/destinations/crm/credential/"): access.SET_CREDENTIAL,
+    ("delete", "/api/v1/pipes/{pipe}/destinations/crm/credential/"): access.SET_CREDENTIAL,
+    ("post", "/api/v1/pipes/{pipe}/moves/"): access.MOVE_MESSAGES,
+    ("post", "/api/v1/pipes/{pipe}/moves/preview/"): access.READ,
+    ("post", "/api/v1/pipes/{pipe}/moves/{move}/abort/"): access.MOVE_MESSAGES,
+    ("post", "/api/v1/pipes/{pipe}/alerts/{alert}/acknowledge/"): access.HANDLE_ALERT,
+    ("post", "/api/v1/pipes/{pipe}/alerts/{alert}/snooze/"): access.HANDLE_ALERT,
+    ("post", "/api/v1/pipes/{pipe}/alerts/{alert}/resolve/"): access.HANDLE_ALERT,
+    ("post", "/api/v1/pipes/{pipe}/alerts/{alert}/probe/"): access.HANDLE_ALERT,
+    ("post", "/api/v1/pipes/{pipe}/ignored-fields/"): access.HANDLE_ALERT,
+    ("delete", "/api/v1/pipes/{pipe}/ignored-fields/{ignored}/"): access.HANDLE_ALERT,
+    ("post", "/api/v1/tenants/{tenant}/alert-channels/"): access.CHANGE_CHANNELS,
+    ("put", "/api/v1/tenants/{tenant}/schemas/config/"): access.CHANGE_SUBJECT,
+    ("delete", "/api/v1/tenants/{tenant}/alert-channels/{channel}/"): access.CHANGE_CHANNELS,
+    ("post", "/api/v1/tenants/{tenant}/alert-channels/{channel}/confirmation/"): access.CHANGE_CHANNELS,
+}
+
+
+def test_every_unsafe_api_route_is_in_the_table_of_roles():
+    unsafe = {
+        (method, route.template)
+        for route in ROUTES
+        for method in route.methods()
+        if method in UNSAFE and route.template.startswith("/api/")
+        if not route.template.startswith((*LOOKUPS, *TESTS, *REGISTRY, *STAFFS))
+    }
+    patterns = {(method, template): re.sub("<[^>]+>", "[^/]+", template) for method, template in unsafe}
+    found = [
+        {one for one in unsafe if one[0] == method and re.fullmatch(patterns[one], path)} for method, path in NEEDS
+    ]
+    assert [needed for needed, routes in zip(NEEDS, found, strict=True) if len(routes) != 1] == []
+    assert set.union(*found) == unsafe
+
+
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize(("method", "path"), NEEDS, ids=str)
+def test_role_may_do_exactly_what_the_table_allows(
+    method: str, path: str, role: Role, pipe: Pipe, tenant: Tenant, client_of: MakeClient
+):
+    member = User.objects.create_user("dora")
+    add_member(tenant=tenant, user=member, role=role)
+    key, _plaintext = create_api_key(source=pipe.sources.get())
+    ids = {name: row.id for name, row in delivery_rows(pipe).items()} | {"pipe": pipe.id, "key": key.id}
+    ramp_of(pipe)
+    Admission.objects.create(pipe=pipe, share=20, expected_per_s=1_000)
+    answer = getattr(client_of(member), method)(path.format(**ids, tenant=tenant.id), {})
+    if access.may(role, NEEDS[method, path]):
+        # An empty body may be invalid, or there is nothing to probe or to spread, but the role was accepted.
+        assert answer.status_code in (200, 201, 204, 400) or answer.json()["code"] in ("nothing-to-probe", "unchanged")
+    else:
+        expected = (403, "role-too-low") if path != "/api/v1/pipes/" else (400, "invalid")
+        assert (answer.status_code, answer.json()["code"]) == expected
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "pipes/{pipe}/moves/{move}/",
+        "pipes/{pipe}/alerts/{alert}/",
+        "pipes/{pipe}/dead-letters/{letter}/",
+        "pipes/{pipe}/ignored-fields/{ignored}/",
+        "pipes/{pipe}/rejections/{rejection}/",
+        "tenants/{tenant}/alert-channels/{channel}/",
+    ],
+)
+def test_row_of_another_tenant_is_not_found_under_the_users_own_path(
+    path: str,
+    pipe: Pipe,
+    tenant: Tenant,
+    charlie: User,
+    client_of: MakeClient,
+    a_spec: MakeSpec,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("mgmt.messages.queries.records.READ_S", 0.05)  # there is no broker here
+    ids = {name: row.id for name, row in delivery_rows(pipe).items()}
+    own = charlie.tenants.get()
+    foreign = create_pipe(tenant=own, name="charlies", spec=a_spec(), author=charlie)
+    method = "delete" if "channels" in path or "ignored" in path else "get"
+    alices = client_of(User.objects.get(username="alice"))
+    charlies = getattr(client_of(charlie), method)(f"/api/v1/{path.format(**ids, pipe=foreign.id, tenant=own.id)}")
+    assert charlies.status_code == 404
+    mine = getattr(alices, method)(f"/api/v1/{path.format(**ids, pipe=pipe.id, tenant=tenant.id)}")
+    assert mine.status_code in (200, 204)
+
+
+def delivery_rows(pipe: Pipe) -> dict[str, Any]:
+    """Create a redrive, an alert, a channel, a dead letter, an ignored field and a kind of rejected events."""
+    now = timezone.now()
+    place = {"topic": "penstock.c1.dead.g1", "partition": 0, "offset": 0}
+    move = Redrive.objects.create(
+        pipe=pipe, destination="crm", what="redrive", chosen={}, taken=[], total=0, rate_per_s=1.0
+    )
+    letter = DeadLetter.objects.create(
+        pipe_id=pipe.id,
+        destination="crm",
+        node="transmit:crm",
+        cause="rejected",
+        message_id="m",
+        position=0,
+        bucket=1,
+        revision=1,
+        attempts=0,
+        at=now,
+        **place,
+    )
+    alert = Alert.objects.create(pipe=pipe, destination="crm", cause="tls", opened_at=now, last_at=now)
+    channel, _ = add_active_channel(tenant=pipe.tenant, kind="mail", target="a@example.com")
+    by = User.objects.get(username="alice")
+    ignored = ignore_field(pipe=pipe, source="shop", path="score", by=by, now=now)
+    rejection = Rejection.objects.create(
+        pipe=pipe, source="shop", code="schema", sender="kafka", first_at=now, last_at=now
+    )
+    rows = {"move": move, "letter": letter, "alert": alert, "channel": channel, "ignored": ignored}
+    return rows | {"rejection": rejection}
+
+
+def ramp_of(pipe: Pipe) -> Ramp:
+    """Make the first revision live and begin the ramp of a second one."""
+    pipe.revisions.update(state="live")
+    second = PipeRevision.objects.create(pipe=pipe, number=2, spec=pipe.revisions.get().spec)
+    begin_ramp(revision=second, share=1, now=timezone.now())
+    return Ramp.objects.get(revision=second)
+
+
+def test_only_a_role_that_may_create_pipes_creates_one(
+    pipe: Pipe, tenant: Tenant, client_of: MakeClient, a_spec: MakeSpec
+):
+    viewer = User.objects.create_user("dora")
+    add_member(tenant=tenant, user=viewer, role=Role.VIEWER)
+    answer = client_of(viewer).post("/api/v1/pipes/", {"name": "x", "spec": a_spec()})
+    assert (answer.status_code, answer.json()["code"]) == (403, "role-too-low")
+    assert Pipe.objects.count() == 1
+
+
+def test_pipe_cannot_be_created_in_another_tenant(
+    tenant: Tenant, charlie: User, client_of: MakeClient, a_spec: MakeSpec
+):
+    body = {"name": "x", "spec": a_spec(), "tenant": tenant.id}
+    assert client_of(charlie).post("/api/v1/pipes/", body).status_code == 404
+    assert not Pipe.objects.exists()
+
+
+def test_lists_contain_only_the_users_own_tenants(
+    pipe: Pipe, charlie: User, bob: User, client_of: MakeClient, a_spec: MakeSpec
+):
+    own = charlie.tenants.get()
+    create_pipe(tenant=own, name="charlies", spec=a_spec(), author=charlie)
+    seen = {user: client_of(user).get("/api/v1/pipes/").json()["results"] for user in (bob, charlie)}
+    assert [(p["name"], p["my_role"]) for p in seen[bob]] == [("orders", "editor")]
+    assert [(p["name"], p["my_role"]) for p in seen[charlie]] == [("charlies", "owner")]
+
+
+def test_removed_role_ends_with_the_next_request(pipe: Pipe, bob: User, client_of: MakeClient):
+    client = client_of(bob)
+    assert client.get(f"/api/v1/pipes/{pipe.id}/").status_code == 200
+    Membership.objects.filter(user=bob).delete()
+    assert client.get(f"/api/v1/pipes/{pipe.id}/").status_code == 404
+
+
+def test_roles_are_ordered():
+    order = [Role.VIEWER, Role.OPERATOR, Role.EDITOR, Role.OWNER]
+    for held, role in enumerate(order):
+        assert [access.may(role, need) for need in order] == [held >= asked for asked in range(4)]
+    assert not access.may(None, Role.VIEWER)
+
+
+def _path(route: Route, pipe: Pipe, *, missing: bool = False) -> str:
+    values = {"pipe": pipe.id, "pipe_id": pipe.id, "key": "key_00000000000000000000", "name": "crm", "number": "1"}
+    values |= {
+        "key_id": "key_00000000000000000000",
+        "source": "shop",
+        "bucket": "29384711",
+        "position": "1-0-0",
+        "alert_id": "alert_0",
+        "move_id": "move_0",
+        "alert": "alert_00000000000000000000",
+        "move": "move_00000000000000000000",
+        "channel": "chan_00000000000000000000",
+        "ignored": "field_00000000000000000000",
+        "rejection": "1",
+        "ignored_id": "field_0",
+        "tenant": pipe.tenant_id,
+        "subject": "orders-value",
+        "version": "1",
+    }
+    if missing:
+        values |= {"pipe": MISSING, "pipe_id": MISSING, "tenant": MISSING_TENANT}
+    path = route.template
+    for name in route.arguments:
+        start = path.index("<")
+        path = path[:start] + values[name] + path[path.index(">") + 1 :]
+    return path
+
+
+def _without_traces(body: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in body.items() if k not in ("instance", "request_id")}

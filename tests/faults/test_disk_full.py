@@ -95,9 +95,11 @@ def test_lanes_on_a_full_disk_continue_report_it_and_use_it_again_once_there_is_
         until(lambda: len(failing()) == len(LANE_KINDS) and all(failing().values()), "each says so", 30, seen=failing)
     whole = lanes.settled("full", sender.positions, 120)
     assert not any(lanes.is_dead(kind) for kind in LANE_KINDS), "no lane ended"
-    assert whole.at("good", Bin.DELIVERED) == whole.at("again", Bin.DELIVERED) == sender.positions
+    stored = sender.positions | whole.unacked  # a slow machine may answer 503 to an event that is stored
+    assert len(whole.unacked) <= len(sender.unknown)
+    assert whole.at("good", Bin.DELIVERED) == whole.at("again", Bin.DELIVERED) == stored
     refused = whole.at("dead", Bin.DEAD) | whole.at("dead", Bin.HELD)  # repeated refusals suspend it
-    assert (refused, whole.lost()) == (sender.positions, 0)
+    assert (refused, whole.lost()) == (stored, 0)
 
     disk.make_room()
     with lanes.sender(key, 50) as more:

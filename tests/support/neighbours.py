@@ -27,6 +27,7 @@ class Flood:
 
     def __init__(self, port: int, key: str, quota: int = QUOTA) -> None:
         self.accepted = self.refused = 0
+        self.seconds = 0.0  # that it took
         self.unknown = 0  # events whose request had no response: they may be stored
         self.positions: set[str] = set()
         self._plan = SendPlan(FLOOD * quota, batch=BATCH, most_behind_s=1.0)
@@ -41,6 +42,7 @@ class Flood:
         self._thread = threading.Thread(target=sender.run, name="flood")
 
     def __enter__(self) -> "Flood":
+        self._began_s = time.monotonic()
         self._thread.start()
         return self
 
@@ -48,6 +50,7 @@ class Flood:
         self._plan.end()
         self._thread.join(60)
         assert not self._thread.is_alive()
+        self.seconds = time.monotonic() - self._began_s
 
     def _note(self, outcome: SendOutcome) -> None:
         if outcome.status == ACCEPTED:

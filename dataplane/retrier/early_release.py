@@ -1,12 +1,14 @@
 """Early release: returns the waiting messages of a healthy destination from the delay tiers at once, at a limited rate.
 
-It scans the tiers once for all destinations that have recovered, then returns their messages in order, about as fast
-as they came in. It reports what it has returned, so that the tiers' own lanes skip these messages. A cell's first
-retrier lane does this.
+It scans the tiers once for all destinations that have recovered, then returns their messages, about as fast as they
+came in: the shorter a tier, the earlier, because its messages fall due earlier. It reports what it will return, so that
+the tiers' own lanes keep these messages, and what it has returned, so that they skip them. A cell's first retrier lane
+does this.
 """
 
 import logging
 import time
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -36,6 +38,7 @@ EVERY_S: Final = 5.0  # between scans, because a scan reads everything in the ti
 LEAST_RATE_PER_S: Final = 10.0
 SHARE: Final = 0.9
 ASK_S: Final = 2.0
+_NOTHING: Final[Mapping[PartitionKey, int]] = {}
 
 
 class WaitingByDestination(Struct):
@@ -126,6 +129,7 @@ class EarlyRelease:
         self._redrivers: dict[DestinationKey, Redriver] = {}
         self._ends: dict[DestinationKey, dict[PartitionKey, int]] = {}
         self._recovered: set[DestinationKey] = set()
+        self._failing: set[DestinationKey] = set()  # destinations whose breaker has opened during their release
 
     def poll(self, now_s: float) -> None:
         """Scan the tiers for destinations that have recovered, and return their messages."""
@@ -139,20 +143,33 @@ class EarlyRelease:
         for name, redriver in self._redrivers.items():
             if self._is_well(name):
                 redriver.poll(now_s)
+            elif name not in self._failing:
+                self._failing.add(name)
+                redriver.report_again()
 
     def report(self) -> None:
-        """Report the progress that the ledger already knows; close the releases that are complete."""
+        """Report the progress that the ledger already knows; close the releases that are complete or interrupted."""
         for name, redriver in list(self._redrivers.items()):
             if (known := redriver.reached()) is None:
                 continue
-            is_complete = redriver.is_over and known == redriver.job.reached()
-            # After another recovery meanwhile, a scan follows; until then other messages wait as during a release.
-            continues = not is_complete or name in self._recovered
-            self._report_progress(name, self._ends[name] if is_complete else known, running=continues)
-            if is_complete:
+            is_stored = known == redriver.job.reached() and not redriver.job.in_flight
+            if is_stored and redriver.is_over:
+                # After another recovery meanwhile, a scan follows; until then other messages wait as during a release.
+                self._report_progress(name, self._ends[name], running=name in self._recovered)
                 log.info("early release finished: pipe=%s destination=%s messages=%d", *name, redriver.job.total)
-                redriver.close()
-                del self._redrivers[name], self._ends[name]
+                self._close(name)
+            elif is_stored and name in self._failing:
+                # Lanes of the tiers delay the rest once more: only a new scan knows where it is.
+                self._report_progress(name, known, running=True)
+                log.info("early release interrupted: pipe=%s destination=%s", *name)
+                self._close(name)
+            else:
+                self._report_progress(name, known, running=True, ends=self._ends[name])
+
+    def _close(self, name: DestinationKey) -> None:
+        self._redrivers.pop(name).close()
+        del self._ends[name]
+        self._failing.discard(name)
 
     def close(self) -> None:
         """Close the Kafka consumers."""
@@ -167,7 +184,9 @@ class EarlyRelease:
         return self._scan is not None or bool(self._redrivers)
 
     def _is_well(self, name: DestinationKey) -> bool:
-        """Return True if the breaker is still closed; otherwise the rest waits for the next recovery."""
+        """Return True if the breaker has stayed closed; otherwise the rest waits for the next recovery."""
+        if name in self._failing:
+            return False
         record = self._lane.table.destination(*name)
         return self._reader.state.shut_until_us(name, record.version if record else 0) is None
 
@@ -188,19 +207,35 @@ class EarlyRelease:
             if not found.count:
                 self._report_progress(name, scan.ends)
                 continue
-            self._report_progress(name, {}, running=True)
-            job = RedriveJob(name, "ahead", found.offsets, {})
+            self._report_progress(name, {}, running=True, ends=scan.ends)
+            job = RedriveJob(name, "ahead", self._by_delay(found.offsets), {})
             self._ends[name] = scan.ends
             self._redrivers[name] = Redriver(self._lane, job, found.rate_per_s(self._lane.settings.retry_rate_per_s))
 
-    def _report_progress(self, name: DestinationKey, known: dict[PartitionKey, int], *, running: bool = False) -> None:
+    def _by_delay(self, offsets: dict[PartitionKey, BitMap64]) -> dict[PartitionKey, BitMap64]:
+        tiers = [self._lane.cell.topics[tier].name for tier in DELAYS_S]
+        return {place: offsets[place] for place in sorted(offsets, key=lambda place: (tiers.index(place[0]), place[1]))}
+
+    def _report_progress(
+        self,
+        name: DestinationKey,
+        known: Mapping[PartitionKey, int],
+        *,
+        running: bool = False,
+        ends: Mapping[PartitionKey, int] = _NOTHING,
+    ) -> None:
         before = self._reader.state.early_releases.get(name)
-        reached = highest(before.reached if before else {}, {format_place(p): offset for p, offset in known.items()})
-        progress = EarlyReleaseProgress(REDRIVES_VERSION, *name, time.time_ns() // 1_000, reached, running)
+        reached = highest(before.reached if before else {}, _by_text(known))
+        now_us = time.time_ns() // 1_000
+        progress = EarlyReleaseProgress(REDRIVES_VERSION, *name, now_us, reached, running, _by_text(ends))
         self._reader.state.note_early_release(progress)  # now: the next scan may begin before the record is read
         self._lane.producer.send(
             self._signals, None, key=early_release_key(*name).encode(), value=encode_progress(progress)
         )
+
+
+def _by_text(offsets: Mapping[PartitionKey, int]) -> dict[str, int]:
+    return {format_place(place): offset for place, offset in offsets.items()}
 
 
 def committed(lane: LaneContext) -> list[TopicPartition]:

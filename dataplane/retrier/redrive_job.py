@@ -26,7 +26,7 @@ FAR: Final = 10_000  # offsets; a wider gap is skipped by a seek instead of read
 class RedriveJob:
     """State of a job. Pass the records to `wants` in their order; each wanted one is then stored or skipped.
 
-    wanted:  offsets to return, by partition
+    wanted:  offsets to return, by partition, in the order of the partitions
     reached: offset by partition below which an earlier lane has completed the job
     through: send although the destination is held
     """
@@ -46,7 +46,7 @@ class RedriveJob:
         self.total = sum(len(offsets) for offsets in wanted.values())
         self._wanted = dict(wanted)
         self._ends = {place: offsets.max() + 1 for place, offsets in wanted.items() if offsets}
-        self._left = {place: _from_offset(offsets, reached.get(place, 0)) for place, offsets in sorted(wanted.items())}
+        self._left = {place: _from_offset(offsets, reached.get(place, 0)) for place, offsets in wanted.items()}
         self._skipped = {place: BitMap64() for place in wanted}  # deleted, or not for this job
         self._windows = {place: AckWindow(reached.get(place, 0)) for place in wanted}
 

@@ -126,7 +126,7 @@ class Redrives:
         job = RedriveJob(
             DestinationKey(record.pipe, record.destination),
             record.what,
-            wanted,
+            dict(sorted(wanted.items())),
             {parse_place(place): offset for place, offset in reached.items()},
             through=record.through,
         )

@@ -100,6 +100,13 @@ class SignalState:
         release = self.early_releases.get(name)
         return release is not None and release.running and now_us - release.at_us < RELEASING_US
 
+    def will_be_returned(self, name: DestinationKey, place: PartitionKey, offset: int, now_us: int) -> bool:
+        """Return True if the running early release returns this message of the destination, and has not yet."""
+        if not self.is_releasing(name, now_us):
+            return False
+        release, key = self.early_releases[name], format_place(place)
+        return release.reached.get(key, 0) <= offset < release.ends.get(key, 0)
+
     def was_released_since(self, name: DestinationKey, at_us: int) -> bool:
         """Return True if an early release of this destination was reported at or after `at_us`."""
         release = self.early_releases.get(name)

@@ -24,6 +24,7 @@ from dataplane.ledger.facts import Fact, FactKey, dead_detail
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
 from dataplane.ledger.stopwatch import forward_stamp
 from dataplane.names import transmit_node
+from dataplane.retrier.covered_messages import CoveredMessages
 from dataplane.retrier.early_release import EarlyRelease
 from dataplane.retrier.low_watermarks import LowWatermarks
 from dataplane.retrier.redriver import RedrivenToken
@@ -56,6 +57,9 @@ PROBED_WITHIN_US: Final = 30_000_000
 RELEASING_US: Final = 10_000_000
 UNHEALTHY_US: Final = 300_000_000  # delay of all other messages of such a destination
 REFRESH_EVERY_S: Final = 0.2
+REVIEW_EVERY_S: Final = 1.0  # of the messages that wait for an early release
+SIGNALS_WITHIN_S: Final = 5.0  # a lane that has just started knows by then which breakers are open
+SIGNALS_CHECK_US: Final = 200_000
 REST_S: Final = 6.0  # no redrives or early releases after a rebalance
 
 
@@ -79,7 +83,9 @@ class RetrierWork:
         if lane.identity.number == 0:
             self._background = [Redrives(lane, self._reader), EarlyRelease(lane, self._reader)]
             self._low_watermarks = LowWatermarks(lane)
-        self._refresh_due_s = self._rest_until_s = 0.0
+        self._covered = CoveredMessages()
+        self._refresh_due_s = self._rest_until_s = self._review_due_s = 0.0
+        self._signals_due_s = time.monotonic() + SIGNALS_WITHIN_S
 
     # -- input -----------------------------------------------------------------------------------------------------
 
@@ -122,11 +128,22 @@ class RetrierWork:
             if self._signal_state.take_released():
                 self._waiting = [entry for entry in self._waiting if not self._skip(entry[2])]
                 heapq.heapify(self._waiting)
+                self._review_due_s = now_s
+        if now_s >= self._review_due_s:
+            self._review_due_s = now_s + REVIEW_EVERY_S
+            self._review_covered()
         if now_s >= self._rest_until_s:
             for job in self._background:
                 job.poll(now_s)
         if self._low_watermarks is not None:
             self._low_watermarks.poll(now_s)
+
+    def _review_covered(self) -> None:
+        """Settle the messages that the release has returned; keep the others, or forward them if it has ended."""
+        now_us = self._clock.now_us()
+        for retry in self._covered.take_all():
+            if not self._skip(retry):
+                self._forward(retry, now_us)
 
     def _wait(self, retry: RetryMessage, until_us: int) -> None:
         heapq.heappush(self._waiting, (until_us, next(self._numbers), retry))
@@ -149,6 +166,11 @@ class RetrierWork:
         """Produce a message to retry-out if it is due and within its destination's rate, else let it wait."""
         meta = retry.meta
         due_us = now_us if self._was_left_behind(retry) else retry.due_us
+        if due_us <= now_us and not self._knows_signals():
+            self._wait(retry, now_us + SIGNALS_CHECK_US)
+            return
+        if due_us <= now_us and self._is_covered(retry) and self._covered.keep(retry):
+            return
         if due_us <= now_us and not meta.paced:
             due_us, paced = self._moment(meta, now_us, _wall_us())
             if due_us > now_us:  # Retry-After is over; an early release may cut short the new wait
@@ -160,6 +182,18 @@ class RetrierWork:
             self._wait(retry, due_us)
         else:
             self._delay(retry, due_us, now_us)
+
+    def _knows_signals(self) -> bool:
+        """Return True once the lane has read which destinations are healthy, or if that takes too long."""
+        return self._reader.at_end or time.monotonic() >= self._signals_due_s
+
+    def _is_covered(self, retry: RetryMessage) -> bool:
+        """Return True if the running early release returns this message of a tier."""
+        meta = retry.meta
+        if retry.slot < SLOTS_A_TOPIC or meta.asked_us:
+            return False
+        name, place = DestinationKey(meta.pipe, meta.destination), self._lane.slots.place(retry.slot)
+        return self._signal_state.will_be_returned(name, place, retry.message.offset(), _wall_us())
 
     def _was_left_behind(self, retry: RetryMessage) -> bool:
         """Return True if an early release was reported after the retry was scheduled: the retry was in no tier yet.
@@ -275,11 +309,13 @@ class RetrierWork:
         gone = set(slots)
         self._waiting = [entry for entry in self._waiting if entry[2].slot not in gone]
         heapq.heapify(self._waiting)
+        self._covered.drop(gone)
         self._rest_until_s = time.monotonic() + REST_S
 
     def on_drain_timeout(self) -> None:
         """Drop the waiting messages, which stay uncommitted; another lane continues the redrives."""
         self._waiting = []
+        self._covered.take_all()
         self._rest_until_s = float("inf")
 
     def close(self) -> None:

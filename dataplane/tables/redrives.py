@@ -46,6 +46,7 @@ class EarlyReleaseProgress(Struct, array_like=True, frozen=True):
     reached: "<delay topic>/<partition>" -> every message of the destination below this offset is on retry-out, except
              those that wait because the destination asked for it (Meta.asked_us)
     running: more messages are being returned now; messages that fall due meanwhile must not be added to them
+    ends:    "<delay topic>/<partition>" -> the running release returns the messages between `reached` and this offset
     """
 
     version: int
@@ -54,6 +55,7 @@ class EarlyReleaseProgress(Struct, array_like=True, frozen=True):
     at_us: int
     reached: dict[str, int]
     running: bool = False
+    ends: dict[str, int] = {}
 
 
 _progress = msgspec.msgpack.Decoder(RedriveProgress)

@@ -26,10 +26,10 @@ def job_of(what: What = "release", **more: dict[tuple[str, int], int]) -> Redriv
 
 def test_job_reads_at_the_next_wanted_offset():
     work = RedriveJob(CRM, "release", {TWO: BitMap64([1]), ONE: BitMap64([3])}, {})
-    assert work.next_offset() == (ONE, 3), "in the order of partitions"
-    work.wants(ONE, 3)
-    assert work.next_offset() == (TWO, 1)
+    assert work.next_offset() == (TWO, 1), "in the order of the given partitions"
     work.wants(TWO, 1)
+    assert work.next_offset() == (ONE, 3)
+    work.wants(ONE, 3)
     assert work.next_offset() is None
 
 

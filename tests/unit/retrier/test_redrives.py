@@ -331,6 +331,9 @@ def test_released_message_carries_the_version_of_its_destination_record(
 # -- early release -----------------------------------------------------------------------------------------------------
 
 
+TIERS: tuple[Purpose, ...] = ("delay-10h", "delay-10s", "delay-5m")
+
+
 def hear(lane: MemoryLane, breaker: BreakerState, clock: Clock) -> None:
     signal = DestinationSignal(SIGNAL_VERSION, "c1", "transmit-0", "p", "crm", clock.wall_us, breaker, of_version=1)
     lane.work._signal_state.apply(signal_key(signal), encode_signal(signal), clock.wall_us)
@@ -462,6 +465,45 @@ def test_messages_that_are_scheduled_during_an_early_release_follow_in_another_o
     *others, last = ahead_of(lane)[reports:]
     assert all(report.running for report in others), "no message leaves its tier between the two releases"
     assert not last.running
+
+
+def test_release_that_a_failure_interrupts_leaves_the_rest_to_the_scan_of_the_next_one(
+    lane: MemoryLane, topics: MemoryTopics, clock: Clock
+):
+    for offset in range(200):
+        waiting(lane, topics, offset, "delay-5m", ingest_time_us=clock.wall_us + offset * S // 20)
+    hear(lane, "open", clock)
+    hear(lane, "closed", clock)
+    go(lane, clock, rounds=8)
+    clock.advance(1)
+    hear(lane, "open", clock)
+    go(lane, clock, rounds=8)
+    last = ahead_of(lane)[-1]
+    place = (lane.cell.topics["delay-5m"].name, 0)
+    assert last.reached[format_place(place)] == len(returned(lane)) > 0
+    assert (last.running, last.ends) == (True, {}), "the lanes of the tiers decide about the rest again"
+    del topics.records[place][199]  # its lane has passed it on to another tier
+    waiting(lane, topics, 0, "delay-10h", id="copy", ingest_time_us=clock.wall_us)
+    clock.advance(1)
+    hear(lane, "closed", clock)
+    go(lane, clock, rounds=80)
+    found = [meta.id for meta in returned(lane)]
+    assert found == [f"id-0-{offset}" for offset in range(199)] + ["copy"]
+    assert not ahead_of(lane)[-1].running
+
+
+def test_release_reports_which_messages_it_will_return_and_begins_with_the_shortest_tier(
+    lane: MemoryLane, topics: MemoryTopics, clock: Clock
+):
+    for purpose in TIERS:
+        waiting(lane, topics, 0, purpose, id=purpose)
+    hear(lane, "open", clock)
+    hear(lane, "closed", clock)
+    go(lane, clock, rounds=20)
+    assert [meta.id for meta in returned(lane)] == ["delay-10s", "delay-5m", "delay-10h"]
+    first = ahead_of(lane)[0]
+    ends = {format_place((lane.cell.topics[purpose].name, 0)): 1 for purpose in TIERS}
+    assert (first.running, ends.items() <= first.ends.items()) == (True, True)
 
 
 def test_due_message_is_delayed_while_an_early_release_runs(lane: MemoryLane, topics: MemoryTopics, clock: Clock):

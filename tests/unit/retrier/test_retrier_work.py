@@ -10,10 +10,10 @@ from dataplane.ledger.deadletter import DeadLetterReason, dead_letter_reason
 from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.ledger.units import position_of
 from dataplane.names import DELAYS_S, Purpose
-from dataplane.retrier import low_watermarks
+from dataplane.retrier import covered_messages, low_watermarks
 from dataplane.retrier import work as module
 from dataplane.retrier.retry_messages import LEAVE_HEADER
-from dataplane.retrier.work import KEPT_IN_MEMORY_US, WINDOW, RetrierWork
+from dataplane.retrier.work import KEPT_IN_MEMORY_US, WINDOW, WINDOW_BYTES, RetrierWork
 from dataplane.runtime.lanes.context import BUSY_WAIT_S, IDLE_WAIT_S
 from dataplane.runtime.lanes.poison import CRASHES_DETAIL
 from dataplane.spec import HttpDestination, RetryPolicy
@@ -292,6 +292,98 @@ def test_early_released_message_is_settled_in_the_tier_where_it_waited(lane: Mem
     clock.advance(9)
     lane.work.poll()
     assert passed_on(lane) == ["id-0-1", "id-0-2"], "the requested wait, and the message after the release"
+
+
+def release(lane: MemoryLane, reached: int, *, running: bool = True, end: int = 10_000, at_us: int = NOW) -> None:
+    """Apply the report of an early release of the messages of delay-5m/0 up to `end`."""
+    place = format_place((lane.cell.topics["delay-5m"].name, 0))
+    ends = {place: end} if running else {}
+    report = EarlyReleaseProgress(REDRIVES_VERSION, "p", "crm", at_us, {place: reached}, running, ends)
+    lane.work._signal_state.apply(early_release_key("p", "crm"), encode_progress(report), at_us)
+
+
+def next_refresh(lane: MemoryLane, clock: Clock) -> None:
+    clock.advance(1)
+    lane.work.poll()
+
+
+def test_due_message_waits_for_the_running_release_that_returns_it(lane: MemoryLane, clock: Clock):
+    release(lane, 0, end=2)
+    lane.take(*(in_tier(lane, offset, NOW - S, topic="delay-5m") for offset in range(3)))
+    next_refresh(lane, clock)
+    assert [meta.id for meta in metas(lane, "delay-10s")] == ["id-0-2"], "the release did not find this one"
+    lane.store()
+    assert lane.unsettled() == 2, "the release returns the others; a copy would be returned twice"
+    release(lane, 1, end=2, at_us=clock.wall_us)
+    next_refresh(lane, clock)
+    assert lane.unsettled() == 1
+    release(lane, 2, running=False, at_us=clock.wall_us)
+    next_refresh(lane, clock)
+    assert (lane.unsettled(), passed_on(lane)) == (0, [])
+
+
+def test_message_that_waited_for_an_interrupted_release_is_forwarded(lane: MemoryLane, clock: Clock):
+    release(lane, 0)
+    lane.take(*(in_tier(lane, offset, NOW - S, topic="delay-5m") for offset in range(3)))
+    next_refresh(lane, clock)
+    assert passed_on(lane) == []
+    clock.advance(31)  # without a report: the lane of the release was killed
+    next_refresh(lane, clock)
+    assert passed_on(lane) == ["id-0-0", "id-0-1", "id-0-2"]
+
+
+@pytest.mark.parametrize(
+    ("number", "size"),
+    [
+        pytest.param(covered_messages.MOST, 10, id="number"),
+        pytest.param(100, covered_messages.MOST_BYTES // 100, id="size"),
+    ],
+)
+def test_messages_that_wait_for_a_release_leave_room_in_the_window_of_their_partition(
+    lane: MemoryLane, number: int, size: int
+):
+    release(lane, 0)
+    body = b"x" * size
+    lane.take(*(in_tier(lane, offset, NOW - S, topic="delay-5m", body=body) for offset in range(number + 5)))
+    lane.work.poll()
+    assert len(metas(lane, "delay-10s")) == 5
+    assert number < WINDOW
+    assert number * size < WINDOW_BYTES
+
+
+def test_revoked_partition_drops_the_messages_that_wait_for_a_release(lane: MemoryLane, clock: Clock):
+    first, other = (in_tier(lane, 0, NOW - S, topic="delay-5m", partition=partition) for partition in (0, 1))
+    ends = {format_place((lane.cell.topics["delay-5m"].name, partition)): 9 for partition in (0, 1)}
+    report = EarlyReleaseProgress(REDRIVES_VERSION, "p", "crm", NOW, {}, True, ends)
+    lane.work._signal_state.apply(early_release_key("p", "crm"), encode_progress(report), NOW)
+    lane.take(first, other)
+    lane.work.poll()
+    lane.work.on_revoked([lane.slots.of(first)])
+    clock.advance(31)
+    next_refresh(lane, clock)
+    assert passed_on(lane) == ["id-1-0"]
+
+
+def test_new_lane_forwards_no_due_message_before_it_knows_which_breakers_are_open(lane: MemoryLane, clock: Clock):
+    known(lane)
+    lane.work._reader.at_end = False
+    lane.take(parked(lane, 0, NOW - S), in_tier(lane, 0, NOW - S))
+    clock.advance(1)
+    lane.work.poll()
+    assert passed_on(lane) == []
+    hear(lane, "open", until_us=NOW + 60 * S)
+    lane.work._reader.at_end = True
+    clock.advance(1)
+    lane.work.poll()
+    assert passed_on(lane) == []
+
+
+def test_new_lane_waits_only_for_a_few_seconds_for_the_signals(lane: MemoryLane, clock: Clock):
+    lane.work._reader.at_end = False
+    lane.take(parked(lane, 0, NOW - S), in_tier(lane, 1, NOW - S))
+    clock.advance(module.SIGNALS_WITHIN_S)
+    lane.work.poll()
+    assert sorted(passed_on(lane)) == ["id-0-0", "id-0-1"]
 
 
 @pytest.mark.parametrize(

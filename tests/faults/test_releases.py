@@ -37,8 +37,18 @@ POLICY: Final = RolloutPolicy(up_s=300, watch_s=90)  # Spark needs minutes to st
 A_MINUTE: Final = int(RATE * 60)  # messages; the first seconds of a new pipe may be slow themselves
 JOB, PROCESS, REQUEST = "jobs/cell.py", "process/work.py", "transmit/deliveries/rendered_delivery.py"
 AT_START = 'raise SystemExit("planted")\n'
-AFTER_A_WHILE = "import os, threading\nthreading.Timer(25, os._exit, [9]).start()\n"
-# A driver that takes more than 20 s to come back, on a busy machine, is noticed by its silence first.
+AFTER_A_WHILE = """
+
+_begin = ProcessWork.__init__
+
+def _init(self, *arguments):
+    import os, threading
+    threading.Timer(25, os._exit, [9]).start()
+    _begin(self, *arguments)
+
+ProcessWork.__init__ = _init
+"""
+# A cell that takes more than 20 s to come back, on a busy machine, is noticed by its silence first.
 CRASHES = "cell c1: (a lane crashed 2 times|.* has not reported for more than 20 s)"
 REFUSES = """
 
@@ -200,7 +210,7 @@ def test_release_that_fails_at_its_start_is_rolled_back_and_nothing_is_lost(plan
 @pytest.mark.parametrize(
     ("file", "planted", "why"),
     [
-        pytest.param(JOB, {"before": AFTER_A_WHILE}, CRASHES, id="crash loop"),
+        pytest.param(PROCESS, {"after": AFTER_A_WHILE}, CRASHES, id="crash loop"),
         pytest.param(REQUEST, {"after": REFUSES}, "of its messages failed, 0.0% before", id="errors"),
         pytest.param(REQUEST, {"after": STALLS}, "accepted messages were settled", id="cannot keep up"),
         pytest.param(PROCESS, {"after": DAWDLES}, "the 95th percentile of its lag is", id="slow"),

@@ -8,7 +8,6 @@ schema, keeps nothing, and names the place of the first error. Each schema is co
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
-from uuid import UUID
 
 from dataplane.schemas.avro import AvroField, AvroType, LogicalType
 from dataplane.schemas.bad_value import BadValueError
@@ -18,6 +17,7 @@ from dataplane.schemas.standard import (
     decimal_problem,
     number_problem,
     time_uuid_problem,
+    uuid_bytes,
     uuid_problem,
 )
 from dataplane.schemas.types import SchemaRejectedError
@@ -375,7 +375,7 @@ def _check_of_text(logical: LogicalType | None) -> TextCheck | None:
         case "uuid":
             return lambda text, _: uuid_problem(text)
         case "time-uuid":
-            return lambda text, walk: uuid_problem(text) or time_uuid_problem(UUID(text).bytes, walk.now_us)
+            return lambda text, walk: uuid_problem(text) or time_uuid_problem(uuid_bytes(text), walk.now_us)
     return None
 
 

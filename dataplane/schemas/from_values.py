@@ -27,6 +27,7 @@ from dataplane.schemas.standard import (
     number_problem,
     time_uuid_problem,
     unscaled_number,
+    uuid_bytes,
     uuid_problem,
 )
 from dataplane.spec.effort import MAX_VALUES
@@ -73,12 +74,7 @@ class ValueReader:
                 return self._union(node, value)
         if self._is_raw and node.logical is not None:
             node = replace(node, logical=None)
-        found = _LEAVES[node.kind](node, value)
-        if node.logical is not None and node.logical.name == "time-uuid":
-            raw = UUID(found).bytes if isinstance(found, str) else found
-            if problem := time_uuid_problem(raw, self._now_us):
-                raise BadValueError(problem)
-        return found
+        return _leaf(node, value, self._now_us)
 
     def _container(self, node: AvroType, value: Any) -> Any:
         is_array = node.kind == "array"
@@ -112,13 +108,13 @@ class ValueReader:
                 raise BadValueError("is not a field of the schema").below(str(name))
         for one in node.fields:
             is_given = one.name in value
-            built[one.name] = self._below(one.type, value[one.name], one.name) if is_given else self._default(one)
-        if node.logical is not None and (problem := _money_problem(built["currency"])):
+            built[one.name] = self._below(one.type, value[one.name], one.name) if is_given else self.default(one)
+        if node.logical is not None and (problem := money_problem(built["currency"])):
             raise BadValueError(problem).below("currency")
         return built
 
-    def _default(self, one: AvroField) -> Any:
-        """Return a default, which the schema states without logical types: a decimal as the text of its bytes."""
+    def default(self, one: AvroField) -> Any:
+        """Return a field's default, stated without logical types: a decimal as the text of its bytes."""
         was_raw, self._is_raw = self._is_raw, True
         try:
             return self._below(one.type, one.default, one.name)
@@ -155,6 +151,24 @@ class ValueReader:
         raise deep[0] if len(deep) == 1 else WrongKindError(node, value)
 
 
+def _leaf(node: AvroType, value: Any, now_us: int | None) -> Any:
+    found = _LEAVES[node.kind](node, value)
+    if node.logical is not None and node.logical.name == "time-uuid":
+        raw = uuid_bytes(found) if isinstance(found, str) else found
+        if problem := time_uuid_problem(raw, now_us):
+            raise BadValueError(problem)
+    return found
+
+
+def accepts_leaf(node: AvroType, value: Any, now_us: int | None = None) -> bool:
+    """Return True if a type without inner types accepts the value. `now_us`: our clock, for the clocks of TimeUuids."""
+    try:
+        _leaf(node, value, now_us)
+    except BadValueError:
+        return False
+    return True
+
+
 def may_accept(branch: AvroType, value: Any) -> bool:
     """Return False if a branch cannot accept a value of this kind: most branches, at no cost."""
     match value:
@@ -172,7 +186,7 @@ def may_accept(branch: AvroType, value: Any) -> bool:
     return branch.kind in ("int", "long", "float", "double") or branch.logical is not None or not isinstance(value, int)
 
 
-def _money_problem(currency: Any) -> str | None:
+def money_problem(currency: Any) -> str | None:
     """Return what is wrong with a currency in text; a schema lists the symbols of an enum itself."""
     return currency_problem(currency) if isinstance(currency, str) else None
 
@@ -332,7 +346,7 @@ def _bytes(node: AvroType, value: Any) -> bytes:
             raise WrongKindError(node, value)
         if problem := uuid_problem(text):
             raise BadValueError(problem)
-        return UUID(text).bytes
+        return uuid_bytes(text)
     if isinstance(value, str):
         try:
             value = value.encode("latin-1")

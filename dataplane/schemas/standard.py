@@ -18,6 +18,8 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_DAY: Final = date(1970, 1, 1)
 EARLIEST_CLOCK: Final = datetime(2000, 1, 1, tzinfo=UTC)  # of a TimeUuid; an earlier one is of a host without a clock
 MAX_CLOCK_AHEAD: Final = timedelta(hours=24)
+_EARLIEST_US: Final = (EARLIEST_CLOCK - EPOCH) // timedelta(microseconds=1)
+_MOST_AHEAD_US: Final = MAX_CLOCK_AHEAD // timedelta(microseconds=1)
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 _CURRENCY: Final = re.compile(r"[A-Z]{3}")
 _GREGORIAN_TO_UNIX_US: Final = 12_219_292_800_000_000  # 1582-10-15, from which version 1 counts
@@ -40,6 +42,11 @@ RANGES: Final[Mapping[str, tuple[int, int]]] = {
 } | {name: (_LEAST_S * units, _MOST_S * units - 1) for name, units in TIMESTAMP_UNITS.items()}
 
 
+def uuid_bytes(text: str) -> bytes:
+    """Return the 16 bytes of the text of a UUID, which has been checked."""
+    return bytes.fromhex(text.replace("-", ""))
+
+
 def uuid_problem(text: str) -> str | None:
     """Return what is wrong with the text of a UUID; None if it is one."""
     return None if _UUID.fullmatch(text) else "needs a UUID, such as 6ba7b810-9dad-11d1-80b4-00c04fd430c8"
@@ -53,9 +60,9 @@ def time_uuid_problem(value: bytes, now_us: int | None = None) -> str | None:
     clock_us = time_uuid_clock_us(value)
     if clock_us is None:
         return f"needs a UUID of version 1 or 7, got version {value[6] >> 4}"
-    if clock_us < _us(EARLIEST_CLOCK):
+    if clock_us < _EARLIEST_US:
         return f"its clock is before {EARLIEST_CLOCK.year}"
-    if now_us is not None and clock_us > now_us + MAX_CLOCK_AHEAD // timedelta(microseconds=1):
+    if now_us is not None and clock_us > now_us + _MOST_AHEAD_US:
         return "its clock is more than 24 hours ahead"
     return None
 
@@ -119,7 +126,3 @@ def unscaled_number(logical: LogicalType, value: Decimal) -> int:
 def power_of_ten(exponent: int) -> int:
     """Return 10 to the power of an exponent that a schema bounds."""
     return int(10**exponent)
-
-
-def _us(moment: datetime) -> int:
-    return (moment - EPOCH) // timedelta(microseconds=1)

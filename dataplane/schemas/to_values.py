@@ -7,10 +7,11 @@ byte), decimals exactly, times as of RFC 3339, floats that JSON lacks as "NaN" a
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
 from enum import Enum, auto
+from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from dataplane.schemas.standard import EPOCH, EPOCH_DAY, TIMESTAMP_UNITS
 
 _EXACT: Final = Context(prec=MAX_PRECISION)
 _NANOS: Final = 1_000_000_000
+_CHANGED_IN_JSON: Final = ("float", "double", "bytes", "fixed")
 _TIME_OF_DAY: Final = {"time-millis": 1_000, "time-micros": 1}
 
 
@@ -71,31 +73,122 @@ def _accepts(node: AvroType, value: Any, budget: StepBudget) -> bool:
     return True
 
 
-class Presenter:
-    """Presents one decoded value with its logical types."""
+class _Presentation:
+    """State of presenting one value: the branches of its unions that are left, and the steps for comparing them."""
 
-    def __init__(self, branches: Iterable[int], style: ValueStyle) -> None:
-        """`branches`: of the unions, in the order of the bytes."""
-        self._branches = iter(branches)
+    __slots__ = ("branches", "budget")
+
+    def __init__(self, branches: Iterable[int]) -> None:
+        self.branches = iter(branches)
+        self.budget = StepBudget()
+
+
+PresentStep = Callable[[_Presentation, Any], Any]
+
+
+def present(tree: AvroType, value: Any, branches: Iterable[int], style: ValueStyle) -> Any:
+    """Return a decoded value with its logical types; it takes over the value's objects and arrays.
+
+    branches: of the unions, in the order of the bytes
+
+    Raises BadValueError if its unions have more branches than may be compared.
+    """
+    step = _compiled(tree, style)
+    return value if step is None else step(_Presentation(branches), value)
+
+
+@lru_cache(maxsize=1_000)
+def _compiled(tree: AvroType, style: ValueStyle) -> PresentStep | None:
+    return _Compiler(style).compile(tree)
+
+
+class _Compiler:
+    """Compiles one schema to a function per node, None for values that are presented as they are decoded."""
+
+    def __init__(self, style: ValueStyle) -> None:
         self._style = style
-        self._budget = StepBudget()
+        self._named: dict[str, list[PresentStep | None]] = {}
 
-    def present(self, node: AvroType, value: Any) -> Any:
-        """Return the value. Raises BadValueError if its unions have more branches than may be compared."""
+    def compile(self, node: AvroType) -> PresentStep | None:
+        """Return the function that presents a value of this node."""
         match node.kind:
             case "record":
-                return {one.name: self.present(one.type, value[one.name]) for one in node.fields}
+                return self._record(node)
             case "union":
-                branch = node.branches[next(self._branches)]
-                found = self.present(branch, value)
-                is_named = self._style is not ValueStyle.PYTHON and is_ambiguous(node, branch, found, self._budget)
-                return {branch.branch_name: found} if is_named else found
+                return self._union(node)
             case "array":
-                return [self.present(node.inner, one) for one in value]
+                return _array(self.compile(node.inner))
             case "map":
-                return {key: self.present(node.inner, one) for key, one in value.items()}
-        found = value if node.logical is None else _logical(node.logical, value)
-        return found if self._style is ValueStyle.PYTHON else _json(found, self._style)
+                return _map(self.compile(node.inner))
+        return self._leaf(node)
+
+    def _record(self, node: AvroType) -> PresentStep | None:
+        cell = self._named.get(node.name)
+        if cell is None:
+            cell = self._named[node.name] = []
+            steps = [(one.name, self.compile(one.type)) for one in node.fields]
+            cell.append(_fields([(name, step) for name, step in steps if step is not None]))
+        return cell[0] if cell else _later(cell)
+
+    def _union(self, node: AvroType) -> PresentStep:
+        steps = [self.compile(one) for one in node.branches]
+        is_text = self._style is not ValueStyle.PYTHON
+        compared = [is_text and _may_be_ambiguous(node, number) for number in range(len(node.branches))]
+
+        def union(state: _Presentation, value: Any) -> Any:
+            number = next(state.branches)
+            step = steps[number]
+            found = value if step is None else step(state, value)
+            if compared[number] and is_ambiguous(node, node.branches[number], found, state.budget):
+                return {node.branches[number].branch_name: found}
+            return found
+
+        return union
+
+    def _leaf(self, node: AvroType) -> PresentStep | None:
+        logical, style = node.logical, self._style
+        if style is ValueStyle.PYTHON:
+            return None if logical is None else lambda _, value: _logical(logical, value)
+        if logical is not None:
+            return lambda _, value: _json(_logical(logical, value), style)
+        return (lambda _, value: _json(value, style)) if node.kind in _CHANGED_IN_JSON else None
+
+
+def _may_be_ambiguous(union: AvroType, number: int) -> bool:
+    """Return False if no value of a branch can be taken for one of another: all earlier branches are null."""
+    branch = union.branches[number]
+    return branch.kind in ("record", "map") or any(one.kind != "null" for one in union.branches[:number])
+
+
+def _later(cell: list[PresentStep | None]) -> PresentStep:
+    """Return the function of a record that is being compiled: its own field calls it."""
+
+    def later(state: _Presentation, value: Any) -> Any:
+        step = cell[0]
+        return value if step is None else step(state, value)
+
+    return later
+
+
+def _fields(steps: list[tuple[str, PresentStep]]) -> PresentStep | None:
+    def record(state: _Presentation, value: dict[str, Any]) -> Any:
+        for name, step in steps:
+            value[name] = step(state, value[name])
+        return value
+
+    return record if steps else None
+
+
+def _array(item: PresentStep | None) -> PresentStep | None:
+    if item is None:
+        return None
+    return lambda state, value: [item(state, one) for one in value]
+
+
+def _map(inner: PresentStep | None) -> PresentStep | None:
+    if inner is None:
+        return None
+    return lambda state, value: {key: inner(state, one) for key, one in value.items()}
 
 
 def _logical(logical: LogicalType, value: Any) -> Any:

@@ -19,7 +19,8 @@ from dataplane.schemas.avro import AvroType, document_of, tree_of
 from dataplane.schemas.bad_value import BadValueError
 from dataplane.schemas.binary import check_binary
 from dataplane.schemas.from_values import ValueReader, exact_number
-from dataplane.schemas.to_values import Presenter, ValueStyle
+from dataplane.schemas.quick_fit import quick_fit
+from dataplane.schemas.to_values import ValueStyle, present
 from dataplane.schemas.types import ParsedSchema, SchemaRejectedError, SchemaType
 from dataplane.spec.effort import MAX_BYTES
 from dataplane.spec.schema import MAX_LEVELS, unique_pairs
@@ -165,15 +166,19 @@ def presented_as_json(tree: AvroType, data: bytes, branches: list[int]) -> JsonE
     return JsonEvent(value, _JSON.encode(value))
 
 
-def check_json(schema: ParsedSchema, text: bytes, now_us: int | None = None) -> None:
+def check_json(schema: ParsedSchema, text: bytes, value: Any, now_us: int | None = None) -> None:
     """Check that an event in JSON can be written as Avro without loss. Raises SchemaRejectedError with the place.
 
-    text: JSON that the caller has decoded before, so that it has no duplicate key and few levels
+    text:  JSON without a duplicate key and with few levels
+    value: the same, decoded with inexact numbers
     """
     if len(text) > MAX_BYTES:
         raise SchemaRejectedError("", f"needs at most {MAX_BYTES} bytes, got {len(text)}")
+    tree = avro_tree(schema)
     try:
-        ValueReader(now_us).read(avro_tree(schema), _exact_json(text))
+        if (fits := quick_fit(tree)) is not None and fits(text, value, now_us):
+            return
+        ValueReader(now_us).read(tree, _exact_json(text))
     except BadValueError as exc:
         raise exc.rejected() from exc
 
@@ -193,7 +198,7 @@ def _decoded(schema: ParsedSchema, data: bytes, now_us: int | None, style: Value
 def _presented(tree: AvroType, data: bytes, branches: list[int], style: ValueStyle) -> Any:
     raw = fastavro.schemaless_reader(BytesIO(data), _codec(tree), None)
     try:
-        return Presenter(branches, style).present(tree, raw)
+        return present(tree, raw, branches, style)
     except BadValueError as exc:
         raise exc.rejected() from exc
 

@@ -13,6 +13,7 @@ from dataplane.names import LaneKind
 from localbox.settings import ROOT
 from tests.bench import lookups
 from tests.bench.delivery import bench_isolation, bench_outage, bench_parked
+from tests.bench.gate import bench_gate
 from tests.bench.idle import bench_idle
 from tests.bench.language import LARGER, SIMPLE, median_us
 from tests.bench.neighbour import bench_neighbour
@@ -205,6 +206,7 @@ def bench_lookups(_at: Stand) -> list[Line]:
 
 BENCHES: dict[str, Callable[[Stand], list[Line]]] = {
     "ingest": bench_ingest,
+    "gate": bench_gate,
     "process": bench_process,
     "steps": bench_steps,
     "ledger": bench_ledger,

@@ -6,6 +6,7 @@ many short passes: on a machine that also does other work, most of the others we
 """
 
 import asyncio
+import itertools
 import os
 import signal
 import tempfile
@@ -79,6 +80,11 @@ class Loopback:
     def __init__(self, records: int) -> None:
         self._due: list[tuple[Callable[[None, Message], None], int]] = []
         self._told = {at: [Message(partition=at, offset=n) for n in range(records)] for at in range(PARTITIONS)}
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Begin again with the first offsets: they rise over the next `records` records."""
+        self._next = {at: itertools.cycle(messages) for at, messages in self._told.items()}
 
     def produce(self, *record: Any, headers: Any) -> None:
         """Accept a record, as librdkafka's clients do."""
@@ -88,9 +94,8 @@ class Loopback:
     def poll(self, _wait_s: float) -> None:
         """Report the delivery of all records."""
         due, self._due = self._due, []
-        told = {at: iter(messages) for at, messages in self._told.items()}
         for report, partition in due:
-            report(None, next(told[partition]))
+            report(None, next(self._next[partition]))
 
 
 class EchoSender(transmitting.MemorySender):
@@ -183,6 +188,7 @@ def _ingest(var: Path, kafka: str, sampler: Sampler) -> Passes:
 
     async def requests() -> None:
         replica._loop = asyncio.get_running_loop()
+        producer.rewind()  # the tracker refuses offsets that fall
         replica._acks = AckTracker(producer, replica._on_done)
         await asyncio.gather(*(request() for _ in range(REQUESTS)))
 

@@ -23,13 +23,14 @@ class DeadLetter(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """One record, with its partition and offset."""
+    """One record, with its partition and offset. `at_ms`: its time."""
 
     place: PartitionKey
     offset: int
     meta: MessageMeta
     headers: Headers
     body: bytes
+    at_ms: int
 
 
 def dead_letters(plane: DataPlane, pipe: str) -> list[DeadLetter]:
@@ -65,5 +66,6 @@ def stored(plane: DataPlane, purpose: Purpose, pipe: str) -> Iterator[Stored]:
             headers = message.headers() or []
             meta = read_meta(headers)
             if meta.pipe == pipe:
-                yield Stored((topic.name, partition), offset - 1, meta, headers, message.value())
+                at_ms = message.timestamp()[1]
+                yield Stored((topic.name, partition), offset - 1, meta, headers, message.value(), at_ms)
     consumer.close()

@@ -15,8 +15,9 @@ from dataplane.spec.destination import (
     ResponseRule,
     RetryPolicy,
 )
-from dataplane.spec.destinations import DestinationSpec, destination_of, endpoint_of, keeps_order
+from dataplane.spec.destinations import DestinationSpec, destination_of, encoding_of, endpoint_of, keeps_order
 from dataplane.spec.document import PipeSpec, parse_pipe_spec, spec_to_builtins
+from dataplane.spec.encoding import AvroEncoding
 from dataplane.spec.enrich import EnrichSpec
 from dataplane.spec.errors import SpecError
 from dataplane.spec.routes import RouteRule, RoutesSpec
@@ -40,6 +41,7 @@ from dataplane.spec.template import RequestTemplate
 
 __all__ = [
     "Auth",
+    "AvroEncoding",
     "BasicAuth",
     "BatchSettings",
     "BearerAuth",
@@ -78,6 +80,7 @@ __all__ = [
     "TableDestination",
     "TopicDestination",
     "destination_of",
+    "encoding_of",
     "endpoint_of",
     "has_keys",
     "keeps_order",

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dataplane.expr.patterns import compile_pattern
+from dataplane.spec.encoding import AvroEncoding
 from dataplane.spec.errors import SpecError
 from dataplane.spec.template import RequestTemplate, check_template
 
@@ -108,6 +109,7 @@ class HttpDestination(Struct, tag="http", tag_field="type", forbid_unknown_field
     ordered:    later messages of a key wait while an earlier one has not ended
     after_dead: with `ordered`: a key continues after a dead letter (`go-on`), or is held
     template:   path, headers and body of a request, computed from the message
+    encoding:   Avro in place of JSON
     """
 
     url: Url
@@ -122,6 +124,7 @@ class HttpDestination(Struct, tag="http", tag_field="type", forbid_unknown_field
     auth: Auth = NoAuth()
     headers: Annotated[dict[HeaderName, HeaderValue], Meta(max_length=20)] = {}
     template: RequestTemplate | None = None
+    encoding: AvroEncoding | UnsetType = UNSET  # omitted unless set: earlier releases of the data plane refuse it
 
 
 def check_http(path: str, destination: HttpDestination) -> None:
@@ -137,6 +140,8 @@ def check_http(path: str, destination: HttpDestination) -> None:
     _check_headers(f"{path}.headers", destination.headers)
     if destination.template is not None:
         _check_template(f"{path}.template", destination, destination.template)
+    if destination.encoding is not UNSET and destination.batch is not None:
+        raise SpecError(f"{path}.encoding", "must be left out if the destination has a batch, which is JSON")
     match destination.auth:
         case HeaderAuth(name):
             _check_header_name(f"{path}.auth.name", name)

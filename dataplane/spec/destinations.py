@@ -5,8 +5,10 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import UNSET
 
 from dataplane.spec.destination import HttpDestination, OAuth2, check_http
+from dataplane.spec.encoding import AvroEncoding
 from dataplane.spec.guard import plain_host
 from dataplane.spec.storage import LakeDestination, TableDestination, TopicDestination, check_table
 
@@ -45,6 +47,13 @@ def endpoint_of(to: DestinationSpec) -> str:
 def with_type(part: Any) -> Any:
     """Return a source's or destination's part of a document, with the default type `http` if it has none."""
     return {"type": "http", **part} if isinstance(part, Mapping) else part
+
+
+def encoding_of(to: DestinationSpec) -> AvroEncoding | None:
+    """Return the encoding of a destination's events; None for JSON."""
+    if isinstance(to, HttpDestination | TopicDestination) and to.encoding is not UNSET:
+        return to.encoding
+    return None
 
 
 def keeps_order(to: DestinationSpec) -> bool:

@@ -4,10 +4,11 @@ import re
 from pathlib import Path
 from typing import Annotated, ClassVar, Final
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dataplane.spec.checks import check_expression
 from dataplane.spec.destination import Auth, BatchSettings, NoAuth, ResponseRule, RetryPolicy
+from dataplane.spec.encoding import AvroEncoding
 from dataplane.spec.names import Name
 from dataplane.spec.steps import Expression
 from dataplane.spec.template import RequestTemplate
@@ -46,11 +47,14 @@ class TopicDestination(_StoredDestination, tag="topic", tag_field="type", forbid
     """A Kafka topic of this destination, for your own consumer groups. Equal keys share a partition.
 
     `partitions` is fixed when the topic is created: with another number, keys would change partitions.
+
+    encoding: Avro in place of JSON
     """
 
     partitions: Annotated[int, Meta(ge=1, le=48)] = 4
     retention_h: Annotated[int, Meta(ge=1, le=720)] = 168
     retry: RetryPolicy = RetryPolicy()
+    encoding: AvroEncoding | UnsetType = UNSET  # omitted unless set: earlier releases of the data plane refuse it
 
 
 class TableDestination(_StoredDestination, tag="table", tag_field="type", forbid_unknown_fields=True, frozen=True):

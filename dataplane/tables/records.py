@@ -157,6 +157,7 @@ class DestinationRecord(Struct, tag="destination", tag_field="kind", frozen=True
                 {"certificate", "key"}, each with the `endpoint` that it was entered for; "" if there is none
     since_us:   when it entered this state, in microseconds since 1970; 0 if unknown
     table:      id of the look-up table, of a destination of type table; "" for all others
+    schema:     the version of a subject that `to.encoding` names; None for JSON
     probe:      id of one message that is sent although the others are held, to test whether the destination works again
     """
 
@@ -170,6 +171,7 @@ class DestinationRecord(Struct, tag="destination", tag_field="kind", frozen=True
     since_us: int = 0
     probe: str = ""
     table: str = ""
+    schema: RegisteredSchema | None = None
 
 
 class RedriveRecord(Struct, tag="move", tag_field="kind", frozen=True):

@@ -321,10 +321,10 @@ ALL: Final = (
     _final_in_steps(
         Cause.SCHEMA,
         "the event does not fit its schema",
-        "The source has event types, and this record of its topic does not fit the schema of its type. The details "
-        "name the field and the reason. Posted events are refused at once instead.",
-        "Correct the sender, or register a version that accepts the event. An event that is run again is checked with "
-        "the newest version.",
+        "A record of a Kafka source does not fit the schema of its event type, or an event does not fit the schema in "
+        "which its destination gets it. The details name the field and the reason.",
+        "Correct the sender, or register a version that accepts the event. A destination then needs a revision that "
+        "names this version, or steps that make the event fit.",
         whose=SOURCE,
     ),
     _final_in_steps(

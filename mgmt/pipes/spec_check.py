@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from django.conf import settings
 
+from dataplane.schemas.types import SchemaType
 from dataplane.spec import (
     DestinationSpec,
     HttpDestination,
@@ -15,11 +16,14 @@ from dataplane.spec import (
     OAuth2,
     PipeSpec,
     SpecError,
+    encoding_of,
     parse_pipe_spec,
 )
 from dataplane.spec.clusters import why_not_readable
 from dataplane.spec.guard import parse_networks, why_forbidden
 from dataplane.spec.loops import is_own_url
+from mgmt.models import SubjectVersion
+from mgmt.registry.queries import find_version
 from mgmt.sandbox import checked_spec_of
 
 
@@ -44,6 +48,26 @@ def check_sources(tenant_id: str, spec: PipeSpec) -> None:
             why := why_not_readable(settings.PENSTOCK_KAFKA_CLUSTERS, source, tenant_id)
         ):
             raise SpecError(f"$.sources.{name}.{why[0]}", why[1])
+
+
+def check_encodings(tenant_id: str, spec: PipeSpec) -> None:
+    """Raise SpecError for an encoding whose subject or version the tenant's schema registry lacks, or is not Avro."""
+    for name, to in spec.destinations.items():
+        if (encoding := encoding_of(to)) is None:
+            continue
+        path = f"$.destinations.{name}.encoding"
+        try:
+            found = find_version(tenant_id, encoding.subject, encoding.version)
+        except SubjectVersion.DoesNotExist:
+            if SubjectVersion.objects.filter(subject__tenant=tenant_id, subject__name=encoding.subject).exists():
+                reason = f"needs a registered version of {encoding.subject}, got {encoding.version}"
+                raise SpecError(f"{path}.version", reason) from None
+            reason = f"needs a subject of your schema registry, got {encoding.subject}"
+            raise SpecError(f"{path}.subject", reason) from None
+        if found.schema.type != SchemaType.AVRO:
+            raise SpecError(
+                f"{path}.version", f"needs an Avro schema, and version {found.number} is {found.schema.type}"
+            )
 
 
 def check_outbound(path: str, url: str) -> None:

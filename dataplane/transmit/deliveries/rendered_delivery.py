@@ -42,7 +42,7 @@ def request_of(send: Delivery, carried: Headers, now_s: int) -> RenderedDelivery
     """Render an attempt of one message; `carried` are the message's headers, `now_s` is the Unix time.
 
     Each attempt has a signature of its own, because the timestamp is signed, too. Raises StageError if the
-    destination's template cannot render the message.
+    destination's template cannot render the message, or the message does not fit the schema of its encoding.
     """
     meta, target = send.meta, send.target
     url, fixed, body = target.record.to.url, _fixed(target), send.body
@@ -50,6 +50,9 @@ def request_of(send: Delivery, carried: Headers, now_s: int) -> RenderedDelivery
         rendered = target.template(meta, body)
         url, fixed = rendered.url, [*fixed, *rendered.headers]
         body, carried = (body, carried) if rendered.body is None else (rendered.body, as_json(carried))
+    if target.encoder is not None:
+        body, carried = target.encoder(body), target.encoder.carried(carried)
+        fixed = [*fixed, *target.encoder.lines]
     signature = sign(target.signers, meta.id, now_s, body) if target.signers else ""
     return RenderedDelivery(url, message_headers(fixed, meta, carried, now_s, signature), body)
 

@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from dataplane.causes import Cause
 from dataplane.ledger.meta import MessageMeta
+from dataplane.plan.encoding import EventEncoder
 from dataplane.plan.outbound import fixed_headers
 from dataplane.plan.template import CompiledTemplate
-from dataplane.spec import HttpDestination, LakeDestination, OAuth2
+from dataplane.spec import HttpDestination, LakeDestination, OAuth2, encoding_of
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit.http.secrets import OpenedSecrets
 from dataplane.transmit.http.sender import KEPT_BYTES, MAX_ANSWER_BYTES
@@ -93,7 +94,7 @@ class DestinationTarget:
         self.ordered = to.ordered
         self.patience_s = QUEUE_WAIT_S + (to.batch.max_wait_ms / 1_000 if to.batch is not None else 0.0)
         self.secrets = secrets
-        self.locked = secrets.locked
+        self.locked = secrets.locked or (Cause.DEPENDENCY_MISSING if lacks_schema(record) else "")
         self.signers = secrets.signers
         self.secret_texts = secrets.texts
         self.tokens = OAuthTokens(to.auth, secrets.client_secret) if isinstance(to.auth, OAuth2) else None
@@ -102,6 +103,7 @@ class DestinationTarget:
         self.keep_bytes = MAX_ANSWER_BYTES if needs_body(self.rules) else KEPT_BYTES
         self.fixed_headers = [*fixed_headers(to), *secrets.headers]
         self.template = CompiledTemplate(to.url, to.template) if to.template is not None else None
+        self.encoder = encoder_of(record) if self.posts else None
         self.rate = RateLimit(max(to.rate_per_s * lane_share.share, 0.001), now_s) if to.rate_per_s else None
         self.throttle.limit(to.concurrency * lane_share.share)
         self.shut_until_s = 0.0
@@ -191,3 +193,19 @@ class DestinationTarget:
         if not self.suspended:
             self.suspended = cause
             log.warning("suspended: pipe=%s destination=%s cause=%s", self.record.pipe, self.record.name, cause)
+
+
+def lacks_schema(record: DestinationRecord) -> bool:
+    """Return True if the destination's events are to be encoded and the record has no schema: nothing is sent as JSON.
+
+    The Provisioner publishes no such record.
+    """
+    return encoding_of(record.to) is not None and record.schema is None
+
+
+def encoder_of(record: DestinationRecord) -> EventEncoder | None:
+    """Return the encoder of a destination's events; None for JSON, and if the record lacks the schema."""
+    encoding, schema = encoding_of(record.to), record.schema
+    if encoding is None or schema is None:
+        return None
+    return EventEncoder(encoding, schema.schema_id, schema.fingerprint, schema.document)

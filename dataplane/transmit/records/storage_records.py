@@ -9,10 +9,12 @@ from dataplane.ledger.breakdown import Slice
 from dataplane.ledger.meta import META_HEADER, Headers, encode_meta
 from dataplane.ledger.units import format_position
 from dataplane.names import LOOKUP_TOPIC, output_topic
+from dataplane.plan.encoding import EventEncoder
 from dataplane.spec import LakeDestination, TableDestination
 from dataplane.tables.lookups import encode_row, row_key
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit.deliveries.delivery import Delivery
+from dataplane.transmit.destinations.targets import encoder_of
 from dataplane.transmit.records.table_row import RowMaker
 
 KEY_END: Final = b"\0"  # ends the destination's name in an egress key
@@ -37,8 +39,17 @@ def record_maker(record: DestinationRecord, lake_topic: str) -> Maker:
             return lambda send: KeptRecord(lake_topic, send.key, send.body, _lake_headers(send))
         case TableDestination():
             return _row_maker(record.table, RowMaker(record.to))
-    topic = output_topic(record.pipe, record.name)
-    return lambda send: KeptRecord(topic, _own_key(send.key), send.body, _own_headers(send))
+    return _topic_maker(output_topic(record.pipe, record.name), encoder_of(record))
+
+
+def _topic_maker(topic: str, encoder: EventEncoder | None) -> Maker:
+    def maker(send: Delivery) -> KeptRecord:
+        body, carried = send.body, send.headers[1:]
+        if encoder is not None:
+            body, carried = encoder(body), encoder.carried(carried)
+        return KeptRecord(topic, _own_key(send.key), body, [*_identity_headers(send), *carried])
+
+    return maker
 
 
 def _row_maker(table: str, to_row: RowMaker) -> Maker:
@@ -60,7 +71,7 @@ def _lake_headers(send: Delivery) -> Headers:
     return [(META_HEADER, encode_meta(meta)), *send.headers[1:]]
 
 
-def _own_headers(send: Delivery) -> Headers:
-    """Return the customer's own headers, after the id and position by which a repeat can be recognised."""
+def _identity_headers(send: Delivery) -> Headers:
+    """Return the id and position by which a repeat can be recognised."""
     position = format_position(send.meta.position).encode()
-    return [("penstock-id", send.meta.id.encode()), ("penstock-position", position), *send.headers[1:]]
+    return [("penstock-id", send.meta.id.encode()), ("penstock-position", position)]

@@ -32,7 +32,7 @@ from mgmt.event_types.queries import event_shapes_of
 from mgmt.lookups.services import check_tables
 from mgmt.models import Destination, Pipe, PipeRevision, Source, User
 from mgmt.pipes.services.publishing import republish_pipe
-from mgmt.pipes.spec_check import check_sources, checked_spec
+from mgmt.pipes.spec_check import check_encodings, check_sources, checked_spec
 from mgmt.quotas.services import check_spec_within_quota
 from mgmt.tenancy.secrets import encrypt, new_signing_secret
 
@@ -168,12 +168,13 @@ def check_revision(*, pipe: Pipe, spec: Mapping[str, Any]) -> PipeSpec:
 
 @transaction.atomic
 def check_for_tenant(tenant_id: str, spec: PipeSpec, pipe_id: str = "") -> None:
-    """Raise SpecError for a table or a topic that the tenant does not have, or for more than its quota allows.
+    """Raise SpecError for a table, topic or schema that the tenant does not have, or for more than its quota allows.
 
     The tables stay locked until the transaction ends. `pipe_id`: the pipe whose next revision it is.
     """
     check_tables(tenant_id, spec)
     check_sources(tenant_id, spec)
+    check_encodings(tenant_id, spec)
     check_spec_within_quota(tenant_id, spec, pipe_id)
 
 

@@ -1,0 +1,50 @@
+"""Encoder of delivered events: JSON to Avro, by a version of a subject of the schema registry. Pure."""
+
+from typing import Final
+
+from dataplane.causes import Cause
+from dataplane.ledger.meta import CONTENT_TYPE, Headers
+from dataplane.plan.outbound import ascii_value
+from dataplane.plan.stage import StageError
+from dataplane.schemas.types import ParsedSchema, SchemaRejectedError, SchemaType
+from dataplane.schemas.wire import confluent_framed, json_to_avro
+from dataplane.spec import AvroEncoding
+
+# Without the framing the bytes are a value of the schema; with it, only readers that know the framing can read them.
+CONTENT_TYPES: Final = {"avro": b"application/avro", "confluent": b"application/octet-stream"}
+SCHEMA_HEADER: Final = "penstock-schema"
+FINGERPRINT_HEADER: Final = "penstock-schema-fingerprint"
+
+
+class EventEncoder:
+    """Encoder of one destination. Pure, and safe to share between threads.
+
+    headers: content type, version of the subject as `<subject>@<number>`, and fingerprint of its schema (SHA-256, hex),
+             as Kafka has them
+    lines:   the same as header lines of HTTP, without the content type
+    """
+
+    def __init__(self, encoding: AvroEncoding, schema_id: int, fingerprint: str, document: str) -> None:
+        """Take the schema that `encoding` names. `document`: the whole schema, with references expanded."""
+        self._name = f"{encoding.subject}@{encoding.version}"
+        self._id = schema_id if encoding.format == "confluent" else None
+        self._schema = ParsedSchema(SchemaType.AVRO, document, "", fingerprint, None, (), document)
+        self.headers: Headers = [
+            (CONTENT_TYPE, CONTENT_TYPES[encoding.format]),
+            (SCHEMA_HEADER, self._name.encode()),
+            (FINGERPRINT_HEADER, fingerprint.encode()),
+        ]
+        self.lines = [f"{name}: {ascii_value(value)}" for name, value in self.headers[1:]]
+
+    def __call__(self, body: bytes) -> bytes:
+        """Return an event in JSON as Avro, without loss. Raises StageError `schema`, with the place and the reason."""
+        try:
+            payload = json_to_avro(self._schema, body)
+        except SchemaRejectedError as exc:
+            raise StageError(Cause.SCHEMA, f"{self._name}: {exc}") from exc
+        return payload if self._id is None else confluent_framed(self._id, payload)
+
+    def carried(self, headers: Headers) -> Headers:
+        """Return a message's own headers with the content type and schema of its encoded body."""
+        own = {name for name, _ in self.headers}
+        return [*(header for header in headers if header[0] not in own), *self.headers]

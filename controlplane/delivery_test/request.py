@@ -3,14 +3,16 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
+from dataplane.plan.encoding import EventEncoder
 from dataplane.spec import HttpDestination
 from dataplane.transmit.http.answer_excerpt import DEAD_LETTER_CHARS, answer_excerpt
 from dataplane.transmit.http.secrets import OpenedSecrets
 from dataplane.transmit.http.sender import HttpRequest, HttpResponse
 from dataplane.transmit.http.signature import sign
-from dataplane.transmit.policy.delivery_verdict import judge
+from dataplane.transmit.policy.delivery_verdict import DeliveryOutcome, judge
 from dataplane.transmit.policy.rules import compile_rules
 
 LONGEST_MS: Final = 15_000
@@ -24,7 +26,7 @@ class DeliveryTestRequest(Struct, frozen=True):
     id: str
     url: str
     headers: list[str]
-    body: str
+    body: bytes
     to: HttpDestination
 
 
@@ -33,7 +35,7 @@ def http_request_of(request: DeliveryTestRequest, secrets: OpenedSecrets, now_s:
 
     Its timeout is the destination's own, at most LONGEST_MS.
     """
-    body, id_ = request.body.encode(), f"msg_{request.id}"
+    body, id_ = request.body, f"msg_{request.id}"
     lines = ["Expect:", *request.headers, *secrets.headers, MARK, f"webhook-id: {id_}", f"webhook-timestamp: {now_s}"]
     if secrets.signers:
         lines.append(f"webhook-signature: {sign(secrets.signers, id_, now_s, body)}")
@@ -63,6 +65,19 @@ def result_of(answer: HttpResponse, to: HttpDestination, secrets: Iterable[str])
         "total_us": answer.total_us,
         "answer": answer_excerpt(answer.body, DEAD_LETTER_CHARS, secrets),
     }
+
+
+def encoded_request(request: DeliveryTestRequest, encoder: EventEncoder) -> DeliveryTestRequest:
+    """Return the request with its body and headers as its destination's encoding has them. Raises StageError."""
+    own = ("content-type", *(line.partition(":")[0] for line in encoder.lines))
+    kept = [line for line in request.headers if line.partition(":")[0].lower() not in own]
+    headers = [*kept, *encoder.lines, f"Content-Type: {encoder.content_type}"]
+    return msgspec.structs.replace(request, body=encoder(request.body), headers=headers)
+
+
+def misfit_result(cause: str, reason: str) -> dict[str, Any]:
+    """Return the row's fields for a request that was not sent: its message would be a dead letter."""
+    return {"outcome": str(DeliveryOutcome.DEAD), "cause": cause, "reason": f"{cause}: {reason}"[:LONGEST_REASON]}
 
 
 def unsent_result(cause: str) -> dict[str, Any]:

@@ -13,18 +13,23 @@ from msgspec import Struct
 from controlplane.delivery_test.request import (
     LONGEST_MS,
     DeliveryTestRequest,
+    encoded_request,
     http_request_of,
+    misfit_result,
     result_of,
     unsent_result,
 )
 from dataplane.causes import Cause
-from dataplane.spec import HttpDestination, destination_of
+from dataplane.plan.encoding import EventEncoder
+from dataplane.plan.stage import StageError
+from dataplane.spec import HttpDestination, destination_of, encoding_of
 from dataplane.spec.guard import parse_networks
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit.http.secrets import OpenedSecrets, open_secrets, opener
 from dataplane.transmit.http.sender import HttpPolicy, HttpSender
 from dataplane.transmit.http.signature import signer
 from mgmt.models import Destination, DestinationTest
+from mgmt.registry.queries import registered_schema
 from mgmt.tenancy.secrets import new_signing_secret
 
 DeliveryTestState = DestinationTest.State
@@ -85,7 +90,11 @@ def _begin_requested(sender: HttpSender, in_flight: dict[str, _Sent], now: datet
         if sent.secrets.locked:
             _store_result(row, unsent_result(sent.secrets.locked))
             continue
-        request = DeliveryTestRequest(row.id, row.url, row.headers, row.body, to)
+        try:
+            request = _request_of(row, to)
+        except StageError as exc:
+            _store_result(row, misfit_result(exc.cause, exc.detail))
+            continue
         sender.begin(http_request_of(request, sent.secrets, int(time.time())))
         in_flight[row.id] = sent
     return bool(claimed)
@@ -95,6 +104,18 @@ def _claim(row: DestinationTest, now: datetime) -> bool:
     """Claim a row by conditional update, so that two workers do not send it twice."""
     mine = DestinationTest.objects.filter(id=row.id, state=DeliveryTestState.ASKED)
     return bool(mine.update(state=DeliveryTestState.SENDING, began_at=now))
+
+
+def _request_of(row: DestinationTest, to: HttpDestination) -> DeliveryTestRequest:
+    """Return the request, encoded as the destination wants it. Raises StageError if its message does not fit."""
+    request = DeliveryTestRequest(row.id, row.url, row.headers, row.body.encode(), to)
+    if (encoding := encoding_of(to)) is None:
+        return request
+    schema = registered_schema(row.tenant_id, encoding.subject, encoding.version)
+    if schema is None:
+        raise StageError(Cause.SCHEMA, f"{encoding.subject}@{encoding.version}: needs a registered version")
+    encoder = EventEncoder(encoding, schema.schema_id, schema.fingerprint, schema.document)
+    return encoded_request(request, encoder)
 
 
 def _secrets_of(row: DestinationTest, to: HttpDestination) -> OpenedSecrets:

@@ -10,8 +10,7 @@ from msgspec import Struct
 from controlplane.provisioner.desired_state import weights_by_pipe
 from controlplane.provisioner.snapshot import RevisionSnapshot
 from dataplane.names import ALL_KEYS_PERCENT
-from dataplane.schemas.types import SchemaType
-from dataplane.spec import AvroEncoding, SpecError, TableDestination, destination_of, encoding_of, parse_pipe_spec
+from dataplane.spec import SpecError, TableDestination, destination_of, encoding_of, parse_pipe_spec
 from dataplane.tables.quotas import IN_DATA_PLANE
 from dataplane.tables.records import (
     MAX_SUBJECT_BYTES,
@@ -58,7 +57,7 @@ from mgmt.models import (
     SubjectVersion,
     TenantQuota,
 )
-from mgmt.registry.queries import find_version
+from mgmt.registry.queries import as_registered, registered_schema
 
 DestinationRecordState = Literal["active", "paused", "suspended", "removed"]
 PipeState = Literal["active", "paused", "closed"]
@@ -169,7 +168,9 @@ def _build_destinations(names: list[str], found: dict[str, Record], broken: dict
             broken[key] = f"destination {row.name} cannot be used: {exc}"
             continue
         encoding = encoding_of(config)
-        schema = _registered_schema(row.pipe.tenant_id, encoding) if encoding is not None else None
+        schema = None
+        if encoding is not None:
+            schema = registered_schema(row.pipe.tenant_id, encoding.subject, encoding.version)
         if encoding is not None and schema is None:
             broken[key] = f"destination {row.name} cannot be used: no version {encoding.version} of {encoding.subject}"
             continue
@@ -186,20 +187,6 @@ def _build_destinations(names: list[str], found: dict[str, Record], broken: dict
             table=_table_id(row.pipe.tenant_id, config.table) if isinstance(config, TableDestination) else "",
             schema=schema,
         )
-
-
-def _registered_schema(tenant: str, encoding: AvroEncoding) -> RegisteredSchema | None:
-    """Return the version of a subject that a destination's encoding names. Versions never change."""
-    try:
-        row = find_version(tenant, encoding.subject, encoding.version)
-    except SubjectVersion.DoesNotExist:
-        return None
-    return _as_registered(row)
-
-
-def _as_registered(row: SubjectVersion) -> RegisteredSchema:
-    kind = SchemaType(row.schema.type)
-    return RegisteredSchema(row.schema.number, row.number, kind, row.schema.fingerprint, row.schema.document)
 
 
 def _table_id(tenant: str, name: str) -> str:
@@ -236,7 +223,7 @@ def _newest_schemas(subject: Subject) -> list[RegisteredSchema]:
         size += len(msgspec.json.encode(row.schema.document))
         if found and size > MAX_SUBJECT_BYTES:
             break
-        found.append(_as_registered(row))
+        found.append(as_registered(row))
     return found[::-1]
 
 

@@ -11,6 +11,7 @@ from dataplane.ledger.meta import MessageMeta
 from dataplane.names import WIRE_VERSION, transform_node
 from dataplane.plan.about import about
 from dataplane.plan.compiled import CompiledPlan
+from dataplane.plan.encoding import content_type_of, encoding_note
 from dataplane.plan.outbound import address_of, fixed_headers, message_headers
 from dataplane.plan.stage import CompiledStage, CompiledSteps, StageError, decode, encode
 from dataplane.plan.template import CompiledTemplate, RenderedRequest
@@ -70,7 +71,8 @@ class OutboundRequest(Struct, frozen=True):
     """Request that a lane would send, with its header lines in order and without secrets.
 
     method: POST, or STORE for a destination that Penstock stores itself; `url` is then a description
-    note:   how the real request differs, "" if it does not; for a batch, the message is shown as if it were sent alone
+    note:   how the real request differs, "" if it does not; for a batch, the message is shown as if it were sent alone,
+            for an encoding as JSON
     cause:  why the message would be dead-lettered instead, "" if it would be sent
     """
 
@@ -250,16 +252,17 @@ class _DryRun:
     def _request(self, name: str, unit: _Unit) -> OutboundRequest:
         to = self._spec.destinations[name]
         if not isinstance(to, HttpDestination):
-            return OutboundRequest(name, unit.meta.id, "STORE", address_of(to), [], self._text(unit.body))
+            body = self._text(unit.body)
+            return OutboundRequest(name, unit.meta.id, "STORE", address_of(to), [], body, encoding_note(to))
         now_s = self._sample.now_us // 1_000_000
-        fixed, made, note = [*fixed_headers(to), *auth_shown(to)], RenderedRequest(to.url, [], None), batch_note(to)
-        cause = ""
+        fixed, made = [*fixed_headers(to), *auth_shown(to)], RenderedRequest(to.url, [], None)
+        note, cause = batch_note(to) or encoding_note(to), ""
         if to.template is not None:
             try:
                 made = CompiledTemplate(to.url, to.template)(unit.meta, unit.body)
             except StageError as exc:
                 note, cause = f"not sent; the message would be dead-lettered: {exc}", exc.cause
-        lines = message_headers([*fixed, *made.headers], unit.meta, [], now_s, SIGNATURE_SHOWN)
+        lines = message_headers([*fixed, *made.headers], unit.meta, content_type_of(to), now_s, SIGNATURE_SHOWN)
         shown = [line for line in lines if not line.endswith(":")]
         body = self._text(made.body or unit.body)
         return OutboundRequest(name, unit.meta.id, "POST", made.url, shown, body, note, cause)

@@ -8,7 +8,7 @@ from dataplane.plan.outbound import ascii_value
 from dataplane.plan.stage import StageError
 from dataplane.schemas.types import ParsedSchema, SchemaRejectedError, SchemaType
 from dataplane.schemas.wire import confluent_framed, json_to_avro
-from dataplane.spec import AvroEncoding
+from dataplane.spec import AvroEncoding, DestinationSpec, encoding_of
 
 # Without the framing the bytes are a value of the schema; with it, only readers that know the framing can read them.
 CONTENT_TYPES: Final = {"avro": b"application/avro", "confluent": b"application/octet-stream"}
@@ -16,12 +16,30 @@ SCHEMA_HEADER: Final = "penstock-schema"
 FINGERPRINT_HEADER: Final = "penstock-schema-fingerprint"
 
 
+def encoding_note(to: DestinationSpec) -> str:
+    """Return the note on how a destination gets an event that is shown as JSON; "" if it gets JSON."""
+    encoding = encoding_of(to)
+    if encoding is None:
+        return ""
+    framing = " in Confluent's framing" if encoding.format == "confluent" else ""
+    return (
+        f"delivered as Avro{framing} by version {encoding.version} of {encoding.subject}; "
+        "an event that does not fit becomes a dead letter"
+    )
+
+
+def content_type_of(to: DestinationSpec) -> Headers:
+    """Return the header of the content type that a destination's encoding has; none for JSON."""
+    encoding = encoding_of(to)
+    return [] if encoding is None else [(CONTENT_TYPE, CONTENT_TYPES[encoding.format])]
+
+
 class EventEncoder:
     """Encoder of one destination. Pure, and safe to share between threads.
 
     headers: content type, version of the subject as `<subject>@<number>`, and fingerprint of its schema (SHA-256, hex),
              as Kafka has them
-    lines:   the same as header lines of HTTP, without the content type
+    lines:   the same as header lines of HTTP, without the content type; they begin with the name in lower case
     """
 
     def __init__(self, encoding: AvroEncoding, schema_id: int, fingerprint: str, document: str) -> None:
@@ -34,6 +52,7 @@ class EventEncoder:
             (SCHEMA_HEADER, self._name.encode()),
             (FINGERPRINT_HEADER, fingerprint.encode()),
         ]
+        self.content_type = CONTENT_TYPES[encoding.format].decode()
         self.lines = [f"{name}: {ascii_value(value)}" for name, value in self.headers[1:]]
 
     def __call__(self, body: bytes) -> bytes:

@@ -9,6 +9,7 @@ from django.db.models.functions import Coalesce, NullIf
 from django.db.models.query import Prefetch
 
 from dataplane.schemas.types import Compatibility, SchemaRejectedError, SchemaType
+from dataplane.tables.records import RegisteredSchema
 from mgmt.models import RegistryDefault, SchemaText, Subject, SubjectVersion
 from mgmt.registry.drafts import SchemaReference, from_json
 from mgmt.sandbox import SchemaInput
@@ -61,6 +62,20 @@ def find_version(tenant_id: str, subject: str, number: int) -> SubjectVersion:
     if found is None:
         raise SubjectVersion.DoesNotExist
     return found
+
+
+def registered_schema(tenant_id: str, subject: str, number: int) -> RegisteredSchema | None:
+    """Return a version of a subject as control records have it, which never changes; None if there is none."""
+    try:
+        return as_registered(find_version(tenant_id, subject, number))
+    except SubjectVersion.DoesNotExist:
+        return None
+
+
+def as_registered(row: SubjectVersion) -> RegisteredSchema:
+    """Return a version, with its schema, as control records have it."""
+    kind = SchemaType(row.schema.type)
+    return RegisteredSchema(row.schema.number, row.number, kind, row.schema.fingerprint, row.schema.document)
 
 
 def highest_id(tenant_id: str) -> int:

@@ -23,6 +23,8 @@ _READING: Final = (
 KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "http": ("url",), "topic": (), "lake": (), "table": ("table", "key", "remove_when"),
 }  # fmt: skip
+ENCODED_KINDS: Final = ("http", "topic")
+MAX_DIGITS: Final = 18  # of a number; a longer one is left as text
 _SHOWN: Final = frozenset({"version", "sources", "normalize", "enrich", "routes", "transform", "destinations"})
 
 
@@ -70,6 +72,7 @@ class RouteRuleRow:
 class DestinationRow:
     """Destination as typed, with its own steps; the other fields depend on the kind.
 
+    `format`, `subject` and `version` are those of its encoding; without a format it gets JSON.
     `test` is the id of the newest test request to it, "" if there was none.
     """
 
@@ -80,6 +83,9 @@ class DestinationRow:
     table: str = ""
     key: str = ""
     remove_when: str = ""
+    format: str = ""
+    subject: str = ""
+    version: str = ""
     steps: tuple[StepRow, ...] = ()
     test: str = ""
 
@@ -225,6 +231,8 @@ def _step_rows(steps: Sequence[Mapping[str, Any]]) -> tuple[StepRow, ...]:
 def _destination_row(name: str, one: Mapping[str, Any]) -> DestinationRow:
     kind = one.get("type", "http")
     typed: dict[str, Any] = {field: one.get(field) or "" for field in KINDS[kind]}
+    encoding = one.get("encoding") or {}
+    typed |= {field: str(encoding.get(field, "")) for field in ("format", "subject", "version")}
     return replace(DestinationRow(name, name, kind), **typed)
 
 
@@ -264,7 +272,16 @@ def _destination(row: DestinationRow, base: Mapping[str, Any]) -> dict[str, Any]
     typed: dict[str, Any] = {name: getattr(row, name).strip() for name in KINDS.get(row.kind, ())}
     if not typed.get("remove_when", True):
         typed["remove_when"] = None
+    kept = {name: value for name, value in kept.items() if name != "encoding"}
+    if row.format and row.kind in ENCODED_KINDS:
+        typed["encoding"] = {"format": row.format, "subject": row.subject.strip(), "version": _number(row.version)}
     return {"type": row.kind, **kept, **typed}
+
+
+def _number(typed: str) -> int | str:
+    """Return a number as typed; the parser of the spec refuses text."""
+    typed = typed.strip()
+    return int(typed) if typed.isdecimal() and len(typed) <= MAX_DIGITS else typed
 
 
 def _steps(rows: Sequence[StepRow]) -> list[dict[str, Any]]:

@@ -41,6 +41,7 @@ _REASONS: Final = (
     (re.compile(r"^needs a URL, got one that does not parse"), "This is not a valid URL"),
     (re.compile(r"^needs a unique name, got one that is used above"), "Enter another name: this one is used above"),
     (re.compile(r"^needs one of your look-up tables, got .*"), "Choose one of your look-up tables"),
+    (re.compile(r"^needs a subject of your schema registry, got .*"), "Enter a subject of your schema registry"),
     (re.compile(r"^must be omitted for a cast to .*"), "Leave this empty: only money has a currency"),
     (re.compile(r"^(?:Invalid enum value|Invalid value) .*"), "Choose one of the values"),
     (re.compile(r"^needs https$"), "Enter a URL that begins with https://"),
@@ -73,6 +74,7 @@ _PARTS: Final = (
     "destination",
 )
 _OWN_FIELDS: Final = ("event_time", "key", "id", "url", "table", "remove_when")
+_ENCODING: Final = {"encoding": "format"} | {f"encoding.{name}": name for name in ("format", "subject", "version")}
 
 
 @dataclass(frozen=True)
@@ -225,6 +227,8 @@ def _of_named(draft: Draft, of: str, name: str | None, field: str) -> tuple[str,
     place = _place_named(rows, name)
     if field == "type" and of == "destination":
         return f"{of}-{place}-kind", ""
+    if field in _ENCODING and of == "destination":
+        return f"{of}-{place}-{_ENCODING[field]}", ""
     return (f"{of}-{place}-{field}", "") if field in _OWN_FIELDS else (f"{of}-{place}-name", field)
 
 

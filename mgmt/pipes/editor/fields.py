@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from mgmt.pipes.editor.draft import KINDS, DestinationRow, Draft, EnrichRow, RouteRuleRow, SourceRow
+from mgmt.pipes.editor.draft import ENCODED_KINDS, KINDS, DestinationRow, Draft, EnrichRow, RouteRuleRow, SourceRow
 from mgmt.pipes.editor.steps import OPS, StepRow
 
 _PLACE: Final = re.compile(r"^line (\d+), column (\d+): ")
@@ -16,6 +16,7 @@ ON_MISSING: Final = (
     ("default", "use a constant"),
     ("dead", "dead-letter event"),
 )
+FORMATS: Final = (("", "JSON"), ("avro", "Avro"), ("confluent", "Avro with Confluent schema id"))
 DESTINATIONS: Final = (
     ("http", "HTTP endpoint"),
     ("topic", "Kafka topic"),
@@ -202,9 +203,26 @@ def _destination(make: _Maker, draft: Draft, row: DestinationRow) -> FormRow:
     for name in own:
         label, kind, example = shown[name]
         fields.append(make.field(name, label, getattr(row, name), kind=kind, example=example))
-    hidden = {"was": row.was} | {name: getattr(row, name) for name in shown if name not in own}
+    encoding = _encoding_fields(make, row)
+    fields += encoding.values()
+    hidden = {name: getattr(row, name) for name in ("format", "subject", "version") if name not in encoding}
+    hidden |= {"was": row.was} | {name: getattr(row, name) for name in shown if name not in own}
     hidden["test"] = row.test
     return make.row(fields, hidden, step_rows(draft, f"transform-{make.place}", row.steps, f" for {row.name}"))
+
+
+def _encoding_fields(make: _Maker, row: DestinationRow) -> dict[str, FormField]:
+    """Return the shown fields of the encoding by name; the others are kept as hidden values."""
+    if row.kind not in ENCODED_KINDS:
+        return {}
+    choice = make.field("format", "Format", row.format, kind="choice", choices=FORMATS, redraws=True)
+    if not row.format:
+        return {"format": choice}
+    return {
+        "format": choice,
+        "subject": make.field("subject", "Subject", row.subject, example="orders-value"),
+        "version": make.field("version", "Version", row.version, kind="number", example="1"),
+    }
 
 
 def _destination_choices(draft: Draft, chosen: Sequence[int]) -> list[tuple[int, str, bool]]:

@@ -1,6 +1,6 @@
 """Draft from a posted editor form. No database."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -20,7 +20,19 @@ from mgmt.pipes.editor.draft import (
 from mgmt.pipes.editor.steps import StepRow
 from mgmt.sandbox import checked_spec_of
 
-_OF_DESTINATION: Final = ("name", "was", "kind", "url", "table", "key", "remove_when", "test")
+_OF_DESTINATION: Final = (
+    "name",
+    "was",
+    "kind",
+    "url",
+    "table",
+    "key",
+    "remove_when",
+    "test",
+    "format",
+    "subject",
+    "version",
+)
 MODES: Final = (EVERYTHING, "first", "all")
 
 
@@ -51,14 +63,14 @@ def _with_form(common: Draft, post: QueryDict) -> Draft:
             for place, when in enumerate(post.getlist("rule.when"))
         ),
         otherwise=_places(post, "otherwise"),
-        destinations=tuple(
-            DestinationRow(
-                named, was, kind or "http", url, table, key, remove_when, _steps(post, f"transform-{place}"), test
-            )
-            for place, (named, was, kind, url, table, key, remove_when, test) in destinations
-        ),
+        destinations=tuple(_destination(row, _steps(post, f"transform-{place}")) for place, row in destinations),
         base=_carried(common.text, common.base),
     )
+
+
+def _destination(row: Sequence[str], steps: tuple[StepRow, ...]) -> DestinationRow:
+    typed = dict(zip(_OF_DESTINATION, row, strict=True))
+    return DestinationRow(**typed | {"kind": typed["kind"] or "http"}, steps=steps)
 
 
 def _rows(post: QueryDict, of: str, *fields: str) -> list[tuple[str, ...]]:

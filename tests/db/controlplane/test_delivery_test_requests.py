@@ -13,10 +13,12 @@ from standardwebhooks import Webhook
 from controlplane.delivery_test import request
 from controlplane.delivery_test.send import CUT_SHORT_AFTER, give_up_on_lost, send_requested
 from controlplane.observer.trim import trim
+from dataplane.schemas.types import SchemaType
 from loadgen.scripted import Receiver, status
 from mgmt.delivery_tests.services import request_destination_test, request_draft_test
 from mgmt.models import Destination, DestinationTest, Pipe, Tenant, User
-from mgmt.services import set_credential, signing_secrets
+from mgmt.registry.drafts import SchemaDraft
+from mgmt.services import register_version, set_credential, signing_secrets
 from tests.support.behaviours import hang, redirected
 
 pytestmark = pytest.mark.django_db
@@ -31,11 +33,9 @@ def receiver(settings: Settings) -> Iterator[Receiver]:
     listening.close()
 
 
-def ask(tenant: Tenant, by: User, url: str, **config: Any) -> DestinationTest:
+def ask(tenant: Tenant, by: User, url: str, event: bytes = b'{"order": 1}', **config: Any) -> DestinationTest:
     spec = {"sources": {"web": {}}, "destinations": {"crm": {"type": "http", "url": url, **config}}}
-    return request_draft_test(
-        tenant=tenant, spec=spec, destination="crm", event=b'{"order": 1}', by=by, now=datetime.now(UTC)
-    )
+    return request_draft_test(tenant=tenant, spec=spec, destination="crm", event=event, by=by, now=datetime.now(UTC))
 
 
 def sent(row: DestinationTest) -> DestinationTest:
@@ -63,6 +63,25 @@ def test_successful_response_is_delivered_with_its_timings(tenant: Tenant, alice
     assert got.headers["penstock-test"] == "1"
     assert got.headers["webhook-id"] == f"msg_{row.id}"
     assert got.headers["webhook-signature"].startswith("v1,")
+
+
+@pytest.mark.parametrize(("event", "is_sent"), [(b'{"order": 1}', True), (b'{"order": "one"}', False)])
+def test_destination_with_an_encoding_gets_avro_and_a_misfit_is_not_sent(
+    tenant: Tenant, alice: User, receiver: Receiver, event: bytes, is_sent: bool
+):
+    schema = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "order", "type": "long"}]})
+    draft = SchemaDraft(SchemaType.AVRO, schema)
+    register_version(tenant=tenant, subject="orders", draft=draft, author=alice)
+    encoding = {"format": "confluent", "subject": "orders", "version": 1}
+    row = sent(ask(tenant, alice, receiver.url("/in"), event, encoding=encoding))
+    if not is_sent:
+        assert (row.outcome, row.cause, receiver.connections) == ("dead", "schema", 0)
+        assert row.reason == "schema: orders@1: /order: needs long, got a text"
+        return
+    (got,) = receiver.got["/in"]
+    assert (got.body, row.outcome) == (b"\x00\x00\x00\x00\x01\x02", "delivered")
+    assert got.headers["content-type"] == "application/octet-stream"
+    assert got.headers["penstock-schema"] == "orders@1"
 
 
 def test_saved_destination_gets_its_credential_and_a_verifiable_signature(pipe: Pipe, alice: User, receiver: Receiver):

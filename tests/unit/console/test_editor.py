@@ -33,7 +33,11 @@ FULL = {
     }
     | {
         "people": {"type": "table", "table": "people", "key": "body.who", "remove_when": "has(body.gone)"},
-        "out": {"type": "topic", "partitions": 8},
+        "out": {
+            "type": "topic",
+            "partitions": 8,
+            "encoding": {"format": "confluent", "subject": "orders-value", "version": 3},
+        },
         "all": {"type": "lake"},
     },
 }
@@ -65,6 +69,16 @@ def test_renamed_destination_keeps_the_fields_that_the_form_does_not_show():
 def test_destination_of_another_type_keeps_no_old_fields():
     sent = "destination.name=crm&destination.was=crm&destination.kind=topic&source.name=shop"
     assert draft_from_post(QueryDict(sent), STORED).document()["destinations"] == {"crm": {"type": "topic"}}
+
+
+def test_encoding_is_typed_kept_and_removed():
+    sent = "destination.name=crm&destination.was=crm&destination.url=https://c.example.com&source.name=shop"
+    typed = f"{sent}&destination.format=avro&destination.subject=orders&destination.version=2"
+    document = draft_from_post(QueryDict(typed), STORED).document()
+    assert document["destinations"]["crm"]["encoding"] == {"format": "avro", "subject": "orders", "version": 2}
+    assert "encoding" not in draft_from_post(QueryDict(sent), document).document()["destinations"]["crm"]
+    unread = draft_from_post(QueryDict(f"{typed}nd"), STORED).document()
+    assert unread["destinations"]["crm"]["encoding"]["version"] == "2nd", "refused by the parser, at its field"
 
 
 def test_row_moves_and_its_button_keeps_the_focus():
@@ -126,6 +140,9 @@ def test_duplicate_name_is_refused_at_the_later_field():
         ("$.destinations.books.url", "destination-2-url"),
         ("$.destinations.people.remove_when", "destination-3-remove_when"),
         ("$.destinations.books.retry.span_s", "destination-2-name"),
+        ("$.destinations.out.encoding.version", "destination-4-version"),
+        ("$.destinations.out.encoding.subject", "destination-4-subject"),
+        ("$.destinations.crm.encoding", "destination-0-format"),
         ("$.windows[0]", ""),
         ("name", "name"),
     ],

@@ -75,6 +75,22 @@ def test_new_pipe_shows_endpoint_key_and_snippets_once(alices: Client, settings:
         assert key not in alices.get(url).content.decode()
 
 
+def test_encoding_of_a_destination_is_chosen_and_its_error_is_at_its_field(alices: Client, tenant: Tenant, alice: User):
+    chosen = typed(destination__format="confluent", destination__subject="orders", destination__version="1")
+    page = alices.post("/pipes/new/", chosen).content.decode()
+    assert error_of(page, "destination-0-subject") == "Enter a subject of your schema registry"
+    assert not Pipe.objects.exists()
+    draft = SchemaDraft(SchemaType.AVRO, json.dumps(V1))
+    register_version(tenant=tenant, subject="orders", draft=draft, author=alice)
+    page = alices.post("/pipes/new/", chosen | {"destination.version": "2"}).content.decode()
+    assert error_of(page, "destination-0-version") == "Enter a registered version of orders, got 2"
+    page = alices.post("/pipes/new/", chosen | {"destination.version": "first"}).content.decode()
+    assert error_of(page, "destination-0-version") == "Enter a whole number"
+    alices.post("/pipes/new/", chosen)
+    to = Pipe.objects.get().revisions.get().spec["destinations"]["crm"]
+    assert to["encoding"] == {"format": "confluent", "subject": "orders", "version": 1}
+
+
 def test_form_becomes_a_spec(alices: Client):
     alices.post(
         "/pipes/new/",

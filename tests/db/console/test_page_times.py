@@ -45,7 +45,7 @@ SAMPLES: Final = 720  # an hour of the Autoscaler, every five seconds
 ACTIONS: Final = 5_000
 TIMES: Final = 20
 TARGET_MS: Final = 150.0
-LIMITS_MS: Final = {"home": 2_000.0, "home, 24 h": 2_000.0, "pipe": 600.0, "pipe, 6 h": 600.0}
+LIMITS_MS: Final = {"home": 600.0, "home, 24 h": 600.0, "pipe": 350.0, "pipe, 6 h": 350.0}
 
 
 @pytest.fixture

@@ -63,6 +63,7 @@ from mgmt.pipes.api.summaries import PipeSummariesView, SummaryView
 from mgmt.quotas.api import StaffQuotasView, TenantQuotasView
 from mgmt.ramps.api.admission import AdmissionDetail, HoldAdmissionView, ResumeAdmissionView
 from mgmt.ramps.api.ramps import HoldRampView, RampDetail, ResumeRampView, RollBackRampView, TakenView
+from mgmt.registry.api.links import CatalogueLinksView, CatalogueLinkView
 from mgmt.registry.api.subjects import (
     CheckDraftView,
     RegistryConfigView,
@@ -256,5 +257,7 @@ urlpatterns = [
     path("schemas/<row_id:subject>/versions/", VersionsOfSubjectView.as_view(), name="subject-versions"),
     path("schemas/<row_id:subject>/versions/<number:number>/", VersionOfSubjectView.as_view(), name="subject-version"),
     path("tenants/<row_id:tenant>/schemas/config/", RegistryConfigView.as_view(), name="registry-config"),
+    path("tenants/<row_id:tenant>/schemas/links/", CatalogueLinksView.as_view(), name="catalogue-links"),
+    path("tenants/<row_id:tenant>/schemas/links/<row_id:link>/", CatalogueLinkView.as_view(), name="catalogue-link"),
     path("schema/", DocumentView.as_view(), name="schema"),
 ]

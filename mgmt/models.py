@@ -42,7 +42,7 @@ from mgmt.patterns.models import (
 from mgmt.pipes.models import ApiKey, Destination, Pipe, PipeRevision, Source, SourceSchema
 from mgmt.quotas.models import TenantQuota
 from mgmt.ramps.models import Admission, Ramp, RampStep
-from mgmt.registry.models import RegistryDefault, SchemaText, Subject, SubjectVersion
+from mgmt.registry.models import CatalogueLink, RegistryDefault, SchemaText, Subject, SubjectVersion
 from mgmt.rejections.models import Rejection, RejectionMinute
 from mgmt.tenancy.models import LimitCount, Membership, Tenant, User
 from mgmt.usage.models import Usage
@@ -55,6 +55,7 @@ __all__ = [
     "AttemptCount",
     "AuditOffset",
     "CapacityResult",
+    "CatalogueLink",
     "Cell",
     "CellVerdict",
     "CloseMark",

@@ -23,6 +23,7 @@ from mgmt.pipes.pages import edit, go, home, pipe, settings, status
 from mgmt.quotas import pages as quota_pages
 from mgmt.ramps import pages as ramps
 from mgmt.registry import pages as registry_pages
+from mgmt.registry import shared_pages
 from mgmt.rejections import pages as rejection_pages
 from mgmt.schemas import pages as schema_pages
 from mgmt.tail import pages as tail_pages
@@ -49,6 +50,10 @@ urlpatterns = [
     path("schemas/", registry_pages.subjects, name="subjects"),
     path("schemas/level/", registry_pages.set_default_level, name="set_default_level"),
     path("schemas/new/", registry_pages.register, name="register_version"),
+    path("schemas/links/", shared_pages.catalogue_links, name="catalogue_links"),
+    path("schemas/links/<str:link_id>/revoke/", shared_pages.revoke_catalogue_link, name="revoke_catalogue_link"),
+    path("catalogue/<str:token>/", shared_pages.shared_catalogue, name="shared_catalogue"),
+    path("catalogue/<str:token>/<str:subject_id>/", shared_pages.shared_subject, name="shared_subject"),
     path("schemas/<str:subject_id>/", registry_pages.subject, name="subject"),
     path("schemas/<str:subject_id>/change/", registry_pages.change_subject, name="change_subject"),
     path("tables/", lookup_pages.tables, name="tables"),

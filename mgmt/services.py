@@ -103,6 +103,7 @@ from mgmt.ramps.services.admission import (
     resume_admission,
 )
 from mgmt.ramps.services.ramps import begin_ramp, finish_ramp, hold_ramp, raise_share, resume_ramp, roll_back_ramp
+from mgmt.registry.catalogue_links import create_catalogue_link, revoke_catalogue_link
 from mgmt.registry.services import (
     deprecate_subject,
     deprecate_version,
@@ -171,6 +172,7 @@ __all__ = [
     "close_pipe",
     "confirm_channel",
     "create_api_key",
+    "create_catalogue_link",
     "create_lookup_table",
     "create_pipe",
     "create_tenant",
@@ -219,6 +221,7 @@ __all__ = [
     "resume_ramp",
     "reverse_migration",
     "revoke_api_key",
+    "revoke_catalogue_link",
     "roll_back",
     "roll_back_ramp",
     "rotate_signing_secret",

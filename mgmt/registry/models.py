@@ -106,3 +106,25 @@ class SubjectVersion(models.Model):
 
     def __str__(self) -> str:
         return f"version {self.number}"
+
+
+class CatalogueLink(models.Model):
+    """Link with which people without an account read a tenant's event catalogue, until it expires or is revoked.
+
+    digest: SHA-256 of the link's token, hex; the token itself is shown once and not stored
+    """
+
+    id = models.CharField(primary_key=True, max_length=32, default=id_maker("link"), editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="catalogue_links")
+    label = models.CharField(max_length=80, help_text="For whom it is.")
+    digest = models.CharField(max_length=64, unique=True)
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["tenant", "created_at"], name="catalogue_links_of_tenant")]
+
+    def __str__(self) -> str:
+        return self.label

@@ -20,18 +20,16 @@ from dataplane.schemas.types import Compatibility, SchemaRejectedError, SchemaTy
 from mgmt import sandbox, services
 from mgmt.event_types.queries import producers_of
 from mgmt.models import Subject, SubjectVersion, Tenant
-from mgmt.pipes.editor.diff import DiffLine, changed_lines
 from mgmt.registry.drafts import MAX_TEXT_BYTES, SchemaDraft, SchemaReference
-from mgmt.registry.fields import SchemaFieldChange, field_changes, field_rows
 from mgmt.registry.queries import default_level, referring_to, versions_of, with_figures
 from mgmt.registry.services import DraftCheck, DraftIncompatibleError, check_draft
+from mgmt.registry.version_views import MOST_VERSIONS, pretty, version_view
 from mgmt.sandbox import SandboxRefused
 from mgmt.web import access
 from mgmt.web.export import KINDS, export
 from mgmt.web.rendering import act_and_report, as_curl, for_members, number_of, once, show, tenant_of, viewer_of
 
 MOST_SUBJECTS: Final = 200
-MOST_VERSIONS: Final = 50  # the API lists them all
 _COLUMNS: Final = ("id", "name", "schema_type", "version_count", "level", "owner", "created_at", "deprecated_at")
 _IDL: Final = (".avdl", ".avpr")
 EXAMPLE: Final[dict[str, Any]] = {
@@ -89,7 +87,7 @@ def subjects(request: HttpRequest) -> HttpResponseBase:
         "default_level": default_level(tenant.id),
         "levels": list(Compatibility),
         "registry_url": f"{settings.PENSTOCK_WEB_URL}/registry",
-        "example": _pretty(EXAMPLE),
+        "example": pretty(EXAMPLE),
         "curl": as_curl(request, "schemas/"),
     }
     return show(request, "registry/subjects.html", context, tenant=tenant)
@@ -142,18 +140,11 @@ def subject(request: HttpRequest, subject_id: str) -> HttpResponse:
     """Show a subject: the fields of one version (`version`), all versions, and the changes since another (`since`)."""
     row = access.get_subject(viewer_of(request), subject_id)
     versions = list(versions_of(row)[:MOST_VERSIONS])
-    shown = _chosen(versions, request.GET.get("version"))
-    since = _chosen(versions, request.GET.get("since")) if request.GET.get("since") else None
-    context = {
+    view = version_view(versions, request.GET.get("version"), request.GET.get("since"))
+    context = view | {
         "subject": with_figures(Subject.objects.filter(id=row.id)).get(),
         "versions": versions,
-        "shown": shown,
-        "text": _pretty(shown.schema.parsed) if shown else "",
-        "fields": field_rows(shown.schema.type, shown.schema.parsed) if shown else [],
-        "since": since,
-        "changes": _changes(since, shown),
-        "diff": _diff(since, shown),
-        "get_referring": once(partial(_referring, shown)),
+        "get_referring": once(partial(_referring, view["shown"])),
         "producers": producers_of(row),
         "levels": list(Compatibility),
         "curl": as_curl(request, f"schemas/{row.id}/versions/"),
@@ -231,10 +222,10 @@ def _prefilled(tenant: Tenant, subject_id: str) -> RegisterForm:
     row = Subject.objects.filter(tenant=tenant, id=subject_id.replace("\x00", "")).first()
     newest = versions_of(row).first() if row else None
     if row is None or newest is None:
-        return RegisterForm(subject=row.name if row else "", schema=_pretty(EXAMPLE))
+        return RegisterForm(subject=row.name if row else "", schema=pretty(EXAMPLE))
     schema = newest.schema
     lines = [f"{one['name']} {one['subject']} {one['version']}" for one in schema.references]
-    return RegisterForm(row.name, schema.type, _pretty(schema.parsed), "\n".join(lines))
+    return RegisterForm(row.name, schema.type, pretty(schema.parsed), "\n".join(lines))
 
 
 def _with_file(request: HttpRequest, tenant: Tenant, form: RegisterForm) -> tuple[RegisterForm, tuple[str, ...]]:
@@ -254,7 +245,7 @@ def _with_file(request: HttpRequest, tenant: Tenant, form: RegisterForm) -> tupl
     chosen = request.POST.get("pick") or (next(iter(types)) if len(types) == 1 else "")
     if chosen not in types:
         return form, tuple(types)
-    text = _pretty(json.loads(types[chosen]))
+    text = pretty(json.loads(types[chosen]))
     return replace(form, type=SchemaType.AVRO.value, schema=text, subject=form.subject or chosen), ()
 
 
@@ -293,33 +284,9 @@ def _level(request: HttpRequest) -> Compatibility | None:
     return Compatibility(text) if text in list(Compatibility) else None
 
 
-def _chosen(versions: list[SubjectVersion], number: str | None) -> SubjectVersion | None:
-    wanted = number_of(number)
-    found = next((one for one in versions if one.number == wanted), None)
-    return found or (versions[0] if versions else None)
-
-
-def _changes(since: SubjectVersion | None, shown: SubjectVersion | None) -> list[SchemaFieldChange]:
-    if since is None or shown is None:
-        return []
-    old, new = (field_rows(one.schema.type, one.schema.parsed) for one in (since, shown))
-    return field_changes(old, new)
-
-
-def _diff(since: SubjectVersion | None, shown: SubjectVersion | None) -> list[DiffLine]:
-    if since is None or shown is None:
-        return []
-    old, new = (_pretty(one.schema.parsed).splitlines() for one in (since, shown))
-    return changed_lines(old, new)
-
-
 def _referring(shown: SubjectVersion | None) -> list[Mapping[str, Any]]:
     """Return id, name and a subject of the schemas that refer to a version."""
     if shown is None:
         return []
     named = referring_to(shown).values_list("versions__subject__name", "versions__subject_id")
     return [{"name": name, "url": reverse("console:subject", args=[id_])} for name, id_ in sorted(set(named))]
-
-
-def _pretty(document: Any) -> str:
-    return json.dumps(document, indent=2, ensure_ascii=False)

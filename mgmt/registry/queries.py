@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 from django.db.models import Count, F, Max, OuterRef, Q, QuerySet, Subquery, Value
@@ -10,7 +11,7 @@ from django.db.models.query import Prefetch
 
 from dataplane.schemas.types import Compatibility, SchemaRejectedError, SchemaType
 from dataplane.tables.records import RegisteredSchema
-from mgmt.models import RegistryDefault, SchemaText, Subject, SubjectVersion
+from mgmt.models import CatalogueLink, RegistryDefault, SchemaText, Subject, SubjectVersion
 from mgmt.registry.drafts import SchemaReference, from_json
 from mgmt.sandbox import SchemaInput
 
@@ -76,6 +77,18 @@ def as_registered(row: SubjectVersion) -> RegisteredSchema:
     """Return a version, with its schema, as control records have it."""
     kind = SchemaType(row.schema.type)
     return RegisteredSchema(row.schema.number, row.number, kind, row.schema.fingerprint, row.schema.document)
+
+
+def open_links(tenant_id: str, now: datetime) -> QuerySet[CatalogueLink]:
+    """Return the links that open a tenant's catalogue now, newest first."""
+    rows = CatalogueLink.objects.filter(tenant=tenant_id, revoked_at=None, expires_at__gt=now)
+    return rows.select_related("author").order_by("-created_at", "-id")
+
+
+def shared_link(digest: str, now: datetime) -> CatalogueLink | None:
+    """Return the link whose token has this digest, with its tenant; None if it is not open or does not exist."""
+    rows = CatalogueLink.objects.filter(digest=digest, revoked_at=None, expires_at__gt=now)
+    return rows.select_related("tenant").first()
 
 
 def highest_id(tenant_id: str) -> int:

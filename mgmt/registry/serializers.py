@@ -5,6 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from dataplane.schemas.types import SchemaType
+from mgmt.registry.catalogue_links import MAX_DAYS
 from mgmt.registry.drafts import SchemaDraft, SchemaReference
 from mgmt.registry.models import LEVELS
 from mgmt.web.parsers import StrictSerializer
@@ -158,3 +159,28 @@ def draft_of(body: dict[str, Any], text: str) -> SchemaDraft:
     """Return the draft of a checked body whose schema is this text."""
     references = tuple(SchemaReference(**one) for one in body.get("references", ()))
     return SchemaDraft(SchemaType(body["type"]), text, references)
+
+
+class CatalogueLinkIn(StrictSerializer):
+    """Link to create."""
+
+    label = serializers.CharField(  # type: ignore[assignment]
+        max_length=80, help_text="For whom it is."
+    )
+    days = serializers.IntegerField(min_value=1, max_value=MAX_DAYS, default=30, help_text="Until it expires.")
+
+
+class CatalogueLinkOut(serializers.Serializer[Any]):
+    """Open link to the event catalogue. Its address is not stored."""
+
+    id = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]
+    author = serializers.CharField(source="author.username", allow_null=True, default=None)
+    created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField()
+
+
+class NewCatalogueLinkOut(CatalogueLinkOut):
+    """New link, with its address."""
+
+    url = serializers.CharField(help_text="Anyone with it can read the catalogue. It cannot be read again.")

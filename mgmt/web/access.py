@@ -16,6 +16,7 @@ from mgmt.models import (
     Alert,
     AlertChannel,
     ApiKey,
+    CatalogueLink,
     DeadLetter,
     Destination,
     DestinationTest,
@@ -60,6 +61,7 @@ SET_CREDENTIAL: Final = Role.EDITOR
 CHANGE_CHANNELS: Final = Role.EDITOR
 CHANGE_LOOKUPS: Final = Role.EDITOR  # tables and their rows
 CLOSE_PIPE: Final = Role.OWNER
+SHARE_CATALOGUE: Final = Role.OWNER  # with people outside the tenant
 
 
 class Forbidden(Exception):  # noqa: N818 named for what the caller answers
@@ -184,6 +186,11 @@ def get_ignored_field(user: User, pipe_id: str, ignored_id: str, need: str = REA
 def get_channel(user: User, tenant_id: str, channel_id: str, need: str = READ) -> AlertChannel:
     """Return a notification channel of one of the user's tenants. Raises ObjectDoesNotExist, Forbidden."""
     return AlertChannel.objects.get(tenant=get_tenant(user, tenant_id, need), id=storable(channel_id))
+
+
+def get_catalogue_link(user: User, tenant_id: str, link_id: str, need: str = READ) -> CatalogueLink:
+    """Return a catalogue link of one of the user's tenants. Raises ObjectDoesNotExist, Forbidden."""
+    return CatalogueLink.objects.get(tenant=get_tenant(user, tenant_id, need), id=storable(link_id))
 
 
 def lookup_tables_of(user: User) -> QuerySet[LookupTable]:

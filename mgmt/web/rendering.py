@@ -46,6 +46,7 @@ class Permissions:
     channels: bool
     tables: bool  # look-up tables and their rows
     schemas: bool  # subjects of the schema registry and their versions
+    share: bool  # the event catalogue, with people outside the tenant
 
 
 def for_members(view: _View) -> _View:
@@ -178,6 +179,7 @@ def permissions_of(role: str | None) -> Permissions:
         channels=access.may(role, access.CHANGE_CHANNELS),
         tables=access.may(role, access.CHANGE_LOOKUPS),
         schemas=access.may(role, access.REGISTER_SCHEMA),
+        share=access.may(role, access.SHARE_CATALOGUE),
     )
 
 

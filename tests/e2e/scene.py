@@ -88,7 +88,7 @@ def everything(receiver: str) -> dict[str, Any]:
     }
     table = services.create_lookup_table(tenant=tenant, name="customers")
     services.put_row(table=table, row=checked_row(1, "c-42", {"name": "Ada", "tier": "gold"}))
-    _fill_the_catalogue(tenant, alice)
+    catalogue = _fill_the_catalogue(tenant, alice)
     steps: list[dict[str, Any]] = [{"op": "peek", "name": "raw", "share": 1}]
     steps += [{"op": "rename", "path": "order.total", "to": "order.amount"}, {"op": "remove", "path": "order.note"}]
     keys = {name: _make(tenant, alice, name, urls, steps) for name, urls in specs.items()}
@@ -99,7 +99,7 @@ def everything(receiver: str) -> dict[str, Any]:
     _ask_for_a_test_request(Pipe.objects.get(tenant=tenant, name="orders"), alice)
     _ask_for_a_token(Pipe.objects.get(tenant=tenant, name="quiet"), alice)
     pipes = list(Pipe.objects.filter(tenant=tenant, name__in=keys).values_list("id", flat=True))
-    return {"keys": keys, "pipes": pipes, "password": PASSWORD}
+    return {"keys": keys, "pipes": pipes, "password": PASSWORD, "catalogue": catalogue}
 
 
 def nobody() -> str:
@@ -312,8 +312,11 @@ def _register(pipe: Pipe, author: User) -> None:
         services.register_schema(source=pipe.sources.get(), document=document, author=author)
 
 
-def _fill_the_catalogue(tenant: Tenant, author: User) -> None:
-    """Register two versions of a subject and a deprecated subject that it refers to."""
+def _fill_the_catalogue(tenant: Tenant, author: User) -> list[str]:
+    """Register two versions of a subject and a deprecated subject that it refers to; return paths of the shared pages.
+
+    The link is open, so that the page about links has one.
+    """
     name = {"name": "name", "type": "string", "doc": "Name of the customer."}
     customer = {"type": "record", "name": "Customer", "namespace": "com.shop", "fields": [name]}
     fields: list[dict[str, Any]] = [{"name": "id", "type": "string"}, {"name": "customer", "type": "Customer"}]
@@ -330,6 +333,10 @@ def _fill_the_catalogue(tenant: Tenant, author: User) -> None:
     services.deprecate_version(version=version.subject.versions.get(number=1), now=timezone.now())
     customers = Subject.objects.get(tenant=tenant, name="com.shop.Customer")
     services.deprecate_subject(subject=customers, now=timezone.now())
+    _, token = services.create_catalogue_link(
+        tenant=tenant, author=author, label="Partner", days=30, now=timezone.now()
+    )
+    return [f"/catalogue/{token}/", f"/catalogue/{token}/{version.subject_id}/?since=1"]
 
 
 def _make(tenant: Any, author: User, name: str, urls: dict[str, str], steps: list[dict[str, Any]]) -> str:

@@ -25,7 +25,7 @@ from tests.support.sender import Sender
 
 pytestmark = pytest.mark.timeout(1_200)
 ROUTES = {str(pattern.name) for pattern in urlpatterns}
-SIGNED_OUT = {"sign_in", "sign_in_by_link", "confirm_channel"}
+SIGNED_OUT = {"sign_in", "sign_in_by_link", "confirm_channel", "shared_catalogue", "shared_subject"}
 SHOWN_FOR_A_WHILE = {"abort_redrive", "hold_ramp"}  # only while a redrive runs, a ramp continues
 FOR_STAFF_OF_THE_TENANT = {"move_to_own_cell"}  # tests/db/console/test_hot_partition_alert.py
 EVENTS_S = 8.0
@@ -41,6 +41,7 @@ class Scene(NamedTuple):
     pipes: frozenset[str]
     into: Path
     receiver: str
+    catalogue: tuple[str, ...]  # paths of shared pages
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +56,7 @@ def scene(whole_box: Box, chrome: Browser) -> Iterator[Scene]:
         frozenset(made["pipes"]),
         ROOT / "var" / "look",
         receiver.url("/fine"),
+        tuple(made["catalogue"]),
     )
     for name in ("orders", "refunds", "visits", "archive"):
         _send(whole_box, made["keys"][name], 80 if name == "orders" else 20)  # enough that some are held, not dead
@@ -209,7 +211,9 @@ def test_forms_work_without_javascript(chrome: Browser, scene: Scene):
 def test_signed_out_and_error_pages_are_clean(chrome: Browser, scene: Scene):
     complaints = Complaints()
     outside = {"sign-in": f"{scene.base}/sign-in/"}
+    outside |= {f"shared-{number}": scene.base + path for number, path in enumerate(scene.catalogue)}
     spent = {"sign-in-spent": f"{scene.base}/sign-in/spent/", "no-receipt": f"{scene.base}/receipts/none/"}
+    spent |= {"no-catalogue": f"{scene.base}/catalogue/none/"}
     inside = {"403": f"{scene.base}/pipes/new/", "404": f"{scene.base}/pipes/none/"}
     for url in (*spent.values(), *inside.values()):
         complaints.expect_error(url)

@@ -23,7 +23,14 @@ from mgmt.models import (
     Tenant,
     User,
 )
-from mgmt.services import add_member, begin_ramp, create_api_key, create_pipe, ignore_field
+from mgmt.services import (
+    add_member,
+    begin_ramp,
+    create_api_key,
+    create_catalogue_link,
+    create_pipe,
+    ignore_field,
+)
 from mgmt.web import access
 from tests.db.cast import MakeClient, MakeSpec
 from tests.db.channels import add_active_channel
@@ -94,6 +101,8 @@ OF_NO_ROW = {
     "/alerts/",
     "/alerts/channels/",
     "/alerts/confirm/<str:token>/",
+    "/catalogue/<str:token>/",
+    "/catalogue/<str:token>/<str:subject_id>/",
     "/find/",
     "/go/",
     "/receipts/<str:message_id>/",
@@ -182,6 +191,8 @@ NEEDS = {
     ("delete", "/api/v1/pipes/{pipe}/ignored-fields/{ignored}/"): access.HANDLE_ALERT,
     ("post", "/api/v1/tenants/{tenant}/alert-channels/"): access.CHANGE_CHANNELS,
     ("put", "/api/v1/tenants/{tenant}/schemas/config/"): access.CHANGE_SUBJECT,
+    ("post", "/api/v1/tenants/{tenant}/schemas/links/"): access.SHARE_CATALOGUE,
+    ("delete", "/api/v1/tenants/{tenant}/schemas/links/{link}/"): access.SHARE_CATALOGUE,
     ("delete", "/api/v1/tenants/{tenant}/alert-channels/{channel}/"): access.CHANGE_CHANNELS,
     ("post", "/api/v1/tenants/{tenant}/alert-channels/{channel}/confirmation/"): access.CHANGE_CHANNELS,
 }
@@ -232,6 +243,7 @@ def test_role_may_do_exactly_what_the_table_allows(
         "pipes/{pipe}/ignored-fields/{ignored}/",
         "pipes/{pipe}/rejections/{rejection}/",
         "tenants/{tenant}/alert-channels/{channel}/",
+        "tenants/{tenant}/schemas/links/{link}/",
     ],
 )
 def test_row_of_another_tenant_is_not_found_under_the_users_own_path(
@@ -247,7 +259,7 @@ def test_row_of_another_tenant_is_not_found_under_the_users_own_path(
     ids = {name: row.id for name, row in delivery_rows(pipe).items()}
     own = charlie.tenants.get()
     foreign = create_pipe(tenant=own, name="charlies", spec=a_spec(), author=charlie)
-    method = "delete" if "channels" in path or "ignored" in path else "get"
+    method = "delete" if any(kind in path for kind in ("channels", "ignored", "links")) else "get"
     alices = client_of(User.objects.get(username="alice"))
     charlies = getattr(client_of(charlie), method)(f"/api/v1/{path.format(**ids, pipe=foreign.id, tenant=own.id)}")
     assert charlies.status_code == 404
@@ -256,7 +268,7 @@ def test_row_of_another_tenant_is_not_found_under_the_users_own_path(
 
 
 def delivery_rows(pipe: Pipe) -> dict[str, Any]:
-    """Create a redrive, an alert, a channel, a dead letter, an ignored field and a kind of rejected events."""
+    """Create a row of each kind that belongs to a pipe or its tenant."""
     now = timezone.now()
     place = {"topic": "penstock.c1.dead.g1", "partition": 0, "offset": 0}
     move = Redrive.objects.create(
@@ -283,7 +295,8 @@ def delivery_rows(pipe: Pipe) -> dict[str, Any]:
         pipe=pipe, source="shop", code="schema", sender="kafka", first_at=now, last_at=now
     )
     rows = {"move": move, "letter": letter, "alert": alert, "channel": channel, "ignored": ignored}
-    return rows | {"rejection": rejection}
+    link, _ = create_catalogue_link(tenant=pipe.tenant, author=by, label="Partner", days=1, now=now)
+    return rows | {"rejection": rejection, "link": link}
 
 
 def ramp_of(pipe: Pipe) -> Ramp:
@@ -348,6 +361,7 @@ def _path(route: Route, pipe: Pipe, *, missing: bool = False) -> str:
         "alert": "alert_00000000000000000000",
         "move": "move_00000000000000000000",
         "channel": "chan_00000000000000000000",
+        "link": "link_00000000000000000000",
         "ignored": "field_00000000000000000000",
         "rejection": "1",
         "ignored_id": "field_0",

@@ -1,0 +1,59 @@
+"""Services of catalogue links: share a tenant's event catalogue with people who have no account, and revoke that.
+
+The token is random and shown once. The database has its digest, so that a copy of it opens no catalogue.
+"""
+
+import hashlib
+import secrets
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+from django.db import transaction
+
+from mgmt.errors import InvalidValue, LimitReachedError
+from mgmt.models import CatalogueLink, Tenant, User
+from mgmt.quotas.services import hold_tenant
+from mgmt.registry.queries import open_links
+from mgmt.tenancy.names import checked_name
+
+TOKEN_BYTES: Final = 24
+MAX_LINKS: Final = 20  # of a tenant that are open at a time
+MAX_DAYS: Final = 365
+log = structlog.get_logger(__name__)
+
+
+def token_digest(token: str) -> str:
+    """Return the SHA-256 of a token, hex."""
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+@transaction.atomic
+def create_catalogue_link(
+    *, tenant: Tenant, author: User, label: str, days: int, now: datetime
+) -> tuple[CatalogueLink, str]:
+    """Create a link. Return the row and its token, which cannot be shown again.
+
+    days: until it expires, 1 to MAX_DAYS
+
+    Raises InvalidValue, LimitReachedError.
+    """
+    label = checked_name("label", label)
+    if not 1 <= days <= MAX_DAYS:
+        raise InvalidValue("days", f"needs 1 to {MAX_DAYS} days")
+    hold_tenant(tenant.id)
+    if open_links(tenant.id, now).count() >= MAX_LINKS:
+        raise LimitReachedError(f"A tenant has at most {MAX_LINKS} open links. Revoke one first.")
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    expires_at = now + timedelta(days=days)
+    link = CatalogueLink.objects.create(
+        tenant=tenant, label=label, digest=token_digest(token), author=author, expires_at=expires_at
+    )
+    log.info("catalogue link created", tenant=tenant.id, link=link.id, expires_at=expires_at.isoformat())
+    return link, token
+
+
+def revoke_catalogue_link(*, link: CatalogueLink, now: datetime) -> None:
+    """Revoke a link for good. Safe to repeat: the first time is kept."""
+    if CatalogueLink.objects.filter(id=link.id, revoked_at=None).update(revoked_at=now):
+        log.info("catalogue link revoked", tenant=link.tenant_id, link=link.id)

@@ -21,7 +21,7 @@ from mgmt import sandbox, services
 from mgmt.event_types.queries import producers_of
 from mgmt.models import Subject, SubjectVersion, Tenant
 from mgmt.registry.drafts import MAX_TEXT_BYTES, SchemaDraft, SchemaReference
-from mgmt.registry.queries import default_level, referring_to, versions_of, with_figures
+from mgmt.registry.queries import default_level, referring_to, shown_versions, versions_of, with_figures
 from mgmt.registry.services import DraftCheck, DraftIncompatibleError, check_draft
 from mgmt.registry.version_views import MOST_VERSIONS, pretty, version_view
 from mgmt.sandbox import SandboxRefused
@@ -139,8 +139,9 @@ def register(request: HttpRequest) -> HttpResponse:
 def subject(request: HttpRequest, subject_id: str) -> HttpResponse:
     """Show a subject: the fields of one version (`version`), all versions, and the changes since another (`since`)."""
     row = access.get_subject(viewer_of(request), subject_id)
-    versions = list(versions_of(row)[:MOST_VERSIONS])
-    view = version_view(versions, request.GET.get("version"), request.GET.get("since"))
+    wanted = [number_of(request.GET.get(name)) for name in ("version", "since")]
+    versions = shown_versions(row, MOST_VERSIONS, *wanted)
+    view = version_view(versions, *wanted)
     context = view | {
         "subject": with_figures(Subject.objects.filter(id=row.id)).get(),
         "versions": versions,

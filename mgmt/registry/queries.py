@@ -55,6 +55,14 @@ def versions_of(subject: Subject) -> QuerySet[SubjectVersion]:
     return subject.versions.select_related("schema", "author", "subject").order_by("-number")
 
 
+def shown_versions(subject: Subject, most: int, *wanted: int) -> list[SubjectVersion]:
+    """Return the newest versions of a subject, and those with the `wanted` numbers, newest first."""
+    rows = versions_of(subject)
+    newest = list(rows[:most])
+    older = [number for number in wanted if newest and 0 < number < newest[-1].number]
+    return newest + (list(rows.filter(number__in=older)) if older else [])
+
+
 def find_version(tenant_id: str, subject: str, number: int) -> SubjectVersion:
     """Return a version of a subject by name; the newest one for LATEST. Raises SubjectVersion.DoesNotExist."""
     rows = SubjectVersion.objects.filter(subject__tenant=tenant_id, subject__name=subject)

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from mgmt import services
 from mgmt.models import CatalogueLink, Subject, Tenant
 from mgmt.registry.catalogue_links import MAX_DAYS, MAX_LINKS, token_digest
-from mgmt.registry.queries import open_links, shared_link, versions_of, with_figures
+from mgmt.registry.queries import open_links, shared_link, shown_versions, with_figures
 from mgmt.registry.version_views import MOST_VERSIONS, version_view
 from mgmt.tenancy.services.rate_limits import TryLimit, hit, network_of
 from mgmt.web import access
@@ -92,8 +92,9 @@ def shared_subject(request: HttpRequest, token: str, subject_id: str) -> HttpRes
     row = rows.filter(id=subject_id.replace("\x00", "")).first()
     if row is None:
         return _refused(request, 404)
-    versions = list(versions_of(row)[:MOST_VERSIONS])
-    view = version_view(versions, request.GET.get("version"), request.GET.get("since"))
+    wanted = [number_of(request.GET.get(name)) for name in ("version", "since")]
+    versions = shown_versions(row, MOST_VERSIONS, *wanted)
+    view = version_view(versions, *wanted)
     context = {"subject": row, "versions": versions, "token": token, "link": link} | view
     return _page(request, "registry/shared_subject.html", context)
 

@@ -7,17 +7,16 @@ from typing import Any, Final
 from mgmt.models import SubjectVersion
 from mgmt.pipes.editor.diff import DiffLine, changed_lines
 from mgmt.registry.fields import SchemaFieldChange, field_changes, field_rows
-from mgmt.web.rendering import number_of
 
-MOST_VERSIONS: Final = 50  # on a page; the API lists them all
+MOST_VERSIONS: Final = 50  # that a page lists; the API lists them all
 
 
-def version_view(versions: Sequence[SubjectVersion], number: str | None, since_number: str | None) -> dict[str, Any]:
+def version_view(versions: Sequence[SubjectVersion], number: int, since_number: int) -> dict[str, Any]:
     """Return the context of the templates about one version.
 
     versions:     newest first
-    number:       of the version, as a query has it; the newest one if there is no such version
-    since_number: of the version to compare with; "" or None for no comparison
+    number:       of the version; the newest one if there is no such version
+    since_number: of the version to compare with; 0 for no comparison
     """
     shown = _chosen(versions, number)
     since = _chosen(versions, since_number) if since_number else None
@@ -36,9 +35,8 @@ def pretty(document: Any) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False)
 
 
-def _chosen(versions: Sequence[SubjectVersion], number: str | None) -> SubjectVersion | None:
-    wanted = number_of(number)
-    found = next((one for one in versions if one.number == wanted), None)
+def _chosen(versions: Sequence[SubjectVersion], number: int) -> SubjectVersion | None:
+    found = next((one for one in versions if one.number == number), None)
     return found or (versions[0] if versions else None)
 
 

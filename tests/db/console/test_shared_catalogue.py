@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from mgmt.models import CatalogueLink, Pipe, Subject, Tenant, User
-from mgmt.registry import catalogue_links, shared_pages
+from mgmt.registry import catalogue_links, pages, shared_pages
 from mgmt.services import (
     LimitReachedError,
     create_catalogue_link,
@@ -71,6 +71,19 @@ def test_shared_subject_shows_fields_changes_and_text_and_nothing_of_the_tenant_
     assert "Schema of version 1" in plain(client.get(f"{url}?version=1").text)
     for secret in ("till-7", pipe.id, "Produced by", "by alice", "curl"):
         assert secret not in shown
+
+
+def test_version_beyond_the_listed_ones_is_shown_and_compared(
+    client: Client, alices: Client, orders: Subject, token: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(shared_pages, "MOST_VERSIONS", 1)
+    monkeypatch.setattr(pages, "MOST_VERSIONS", 1)
+    shared = client, reverse("console:shared_subject", args=[token, orders.id])
+    for browser, url in (shared, (alices, reverse("console:subject", args=[orders.id]))):
+        assert "Version 1" not in plain(browser.get(url).text)
+        assert "Schema of version 1" in plain(browser.get(f"{url}?version=1").text)
+        assert "Changes from version 1 to 2" in plain(browser.get(f"{url}?since=1").text)
+        assert "Schema of version 2" in plain(browser.get(f"{url}?version=9").text)
 
 
 def test_unknown_revoked_and_expired_links_and_foreign_subjects_are_not_found(

@@ -5,7 +5,7 @@ the last symbol for the index -1, and rounds a decimal with too many digits. The
 schema, keeps nothing, and names the place of the first error. Each schema is compiled to one function per node.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -20,6 +20,7 @@ from dataplane.schemas.standard import (
     uuid_bytes,
     uuid_problem,
 )
+from dataplane.schemas.tree_compiler import TreeCompiler
 from dataplane.schemas.types import SchemaRejectedError
 from dataplane.spec.effort import MAX_BYTES, MAX_VALUES
 
@@ -85,44 +86,44 @@ def compiled(tree: AvroType) -> ReadStep:
     return _Compiler().compile(tree)
 
 
-class _Compiler:
-    """Compiles one schema; a recursive record calls its own function through a cell."""
+class _Compiler(TreeCompiler[ReadStep]):
+    """Compiles one schema to functions that read its values."""
 
-    def __init__(self) -> None:
-        self._named: dict[str, list[ReadStep]] = {}
+    def record(self, node: AvroType) -> ReadStep:
+        """Return the function of a record."""
+        is_money = node.logical is not None and node.logical.name == "money"
+        return _fields([(one.name, self._field(one, is_money)) for one in node.fields])
 
-    def compile(self, node: AvroType) -> ReadStep:
-        """Return the function that reads a value of this node."""
+    def later(self, cell: list[ReadStep]) -> ReadStep:
+        """Return a function that calls the one in `cell`."""
+        return _later(cell)
+
+    def union(self, node: AvroType, branches: Sequence[ReadStep]) -> ReadStep:  # noqa: ARG002  # the bytes number them
+        """Return the function of a union."""
+        return _union(branches)
+
+    def array(self, item: ReadStep) -> ReadStep:
+        """Return the function of an array."""
+        return _array(item)
+
+    def map(self, inner: ReadStep) -> ReadStep:
+        """Return the function of a map."""
+        return _map(inner)
+
+    def leaf(self, node: AvroType) -> ReadStep:
+        """Return the function of a type without inner types."""
         match node.kind:
-            case "record":
-                step = self._record(node)
-            case "union":
-                step = _union([self.compile(one) for one in node.branches])
-            case "array":
-                step = _array(self.compile(node.inner))
-            case "map":
-                step = _map(self.compile(node.inner))
             case "enum":
-                step = _enum(len(node.symbols))
+                return _enum(len(node.symbols))
             case "fixed":
-                step = _fixed(node.size, _check_of_bytes(node.logical))
+                return _fixed(node.size, _check_of_bytes(node.logical))
             case "bytes":
-                step = _bytes(_check_of_bytes(node.logical))
+                return _bytes(_check_of_bytes(node.logical))
             case "string":
-                step = _text(_check_of_text(node.logical))
+                return _text(_check_of_text(node.logical))
             case "int" | "long":
-                step = _number(node.kind, node.logical)
-            case _:
-                step = _PLAIN[node.kind]
-        return step
-
-    def _record(self, node: AvroType) -> ReadStep:
-        cell = self._named.get(node.name)
-        if cell is None:
-            cell = self._named[node.name] = []
-            is_money = node.logical is not None and node.logical.name == "money"
-            cell.append(_fields([(one.name, self._field(one, is_money)) for one in node.fields]))
-        return cell[0] if cell else _later(cell)
+                return _number(node.kind, node.logical)
+        return _PLAIN[node.kind]
 
     def _field(self, one: AvroField, is_money: bool) -> ReadStep:
         if is_money and one.name == "currency" and one.type.kind == "string":
@@ -158,7 +159,7 @@ def _fields(steps: list[tuple[str, ReadStep]]) -> ReadStep:
     return record
 
 
-def _union(steps: list[ReadStep]) -> ReadStep:
+def _union(steps: Sequence[ReadStep]) -> ReadStep:
     count = len(steps)
 
     def union(walk: Walk, pos: int) -> int:

@@ -15,6 +15,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 from uuid import UUID
 
+import msgspec
+
 from dataplane.schemas.avro import INT_BITS, NO_DEFAULT, AvroField, AvroType, LogicalType
 from dataplane.schemas.bad_value import BadValueError, WrongKindError
 from dataplane.schemas.binary import MAX_DEPTH, TOO_DEEP, TOO_MANY
@@ -50,6 +52,9 @@ def exact_number(text: str) -> Decimal:
     if len(text) > MAX_NUMBER:
         raise BadValueError(f"needs numbers of at most {MAX_NUMBER} characters")
     return Decimal(text)
+
+
+exact_json: Final = msgspec.json.Decoder(float_hook=exact_number).decode  # raises BadValueError, too
 
 
 class ValueReader:

@@ -5,7 +5,7 @@ which decides and names the place of an error. Each schema is compiled to one fu
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -14,7 +14,8 @@ import msgspec
 
 from dataplane.schemas.avro import INT_BITS, NO_DEFAULT, AvroField, AvroType, LogicalType
 from dataplane.schemas.bad_value import BadValueError
-from dataplane.schemas.from_values import ValueReader, accepts_leaf, exact_number, money_problem
+from dataplane.schemas.from_values import ValueReader, accepts_leaf, exact_json, exact_number, money_problem
+from dataplane.schemas.tree_compiler import TreeCompiler
 from dataplane.spec.effort import MAX_VALUES
 
 EXACT_CHARACTERS: Final = 16  # a number of 15 digits and a point is exactly a double
@@ -33,7 +34,7 @@ _MISSING: Final = object()
 _NO_FRACTIONS, _DOUBLES, _EXACT = range(3)
 _DECODERS: Final = {
     _DOUBLES: msgspec.json.Decoder(float_hook=_double_or_exact).decode,
-    _EXACT: msgspec.json.Decoder(float_hook=exact_number).decode,
+    _EXACT: exact_json,
 }
 
 
@@ -76,31 +77,41 @@ class _NeedsReaderError(Exception):
     """Raised for a schema with parts that a check would have to try one after another, at any cost."""
 
 
-class _Compiler:
-    """Compiles one schema; a recursive record calls its own function through a cell.
-
-    fractions: how exactly the numbers with fractions are needed
-    """
+class _Compiler(TreeCompiler[Accepts]):
+    """Compiles one schema. Raises _NeedsReaderError. `fractions`: how exactly numbers with fractions are needed."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.fractions: set[int] = set()
         self.most_counted = 1
-        self._named: dict[str, list[Accepts]] = {}
 
-    def compile(self, node: AvroType) -> Accepts:
-        """Return the function that accepts values of this node. Raises _NeedsReaderError."""
-        match node.kind:
-            case "record":
-                return self._record(node)
-            case "union":
-                return self._union(node)
-            case "array":
-                return _array(self.compile(node.inner))
-            case "map":
-                return _map(self.compile(node.inner))
-        return self._leaf(node)
+    def record(self, node: AvroType) -> Accepts:
+        """Return the function of a record."""
+        self.most_counted = max(self.most_counted, len(node.fields) + 1)
+        accepts = _fields([(one.name, self.compile(one.type), _may_be_missing(one)) for one in node.fields])
+        return accepts if node.logical is None else _money(accepts)
 
-    def _leaf(self, node: AvroType) -> Accepts:
+    def later(self, cell: list[Accepts]) -> Accepts:
+        """Return a function that calls the one in `cell`."""
+        return _later(cell)
+
+    def union(self, node: AvroType, branches: Sequence[Accepts]) -> Accepts:
+        """Return the function of a union."""
+        kinds = [one.kind for one in node.branches]
+        if kinds.count("record") + kinds.count("map") > 1:
+            raise _NeedsReaderError
+        return _union(frozenset(one.branch_name for one in node.branches), branches)
+
+    def array(self, item: Accepts) -> Accepts:
+        """Return the function of an array."""
+        return _array(item)
+
+    def map(self, inner: Accepts) -> Accepts:
+        """Return the function of a map."""
+        return _map(inner)
+
+    def leaf(self, node: AvroType) -> Accepts:
+        """Return the function of a type without inner types."""
         if node.logical is not None:
             return _logical(node, node.logical)
         if node.kind in _PLAIN:
@@ -114,21 +125,6 @@ class _Compiler:
         if node.kind == "float":
             self.fractions.add(_EXACT)
         return lambda value, now_us: accepts_leaf(node, value, now_us)
-
-    def _record(self, node: AvroType) -> Accepts:
-        cell = self._named.get(node.name)
-        if cell is None:
-            cell = self._named[node.name] = []
-            self.most_counted = max(self.most_counted, len(node.fields) + 1)
-            fields = [(one.name, self.compile(one.type), _may_be_missing(one)) for one in node.fields]
-            cell.append(_money(_fields(fields)) if node.logical is not None else _fields(fields))
-        return cell[0] if cell else _later(cell)
-
-    def _union(self, node: AvroType) -> Accepts:
-        kinds = [one.kind for one in node.branches]
-        if kinds.count("record") + kinds.count("map") > 1:
-            raise _NeedsReaderError
-        return _union(frozenset(one.branch_name for one in node.branches), [self.compile(one) for one in node.branches])
 
 
 def _logical(node: AvroType, logical: LogicalType) -> Accepts:
@@ -210,7 +206,7 @@ def _money(record: Accepts) -> Accepts:
     return money
 
 
-def _union(names: frozenset[str], branches: list[Accepts]) -> Accepts:
+def _union(names: frozenset[str], branches: Sequence[Accepts]) -> Accepts:
     def union(value: Any, now_us: int | None) -> bool:
         if type(value) is dict and len(value) == 1 and not names.isdisjoint(value):
             return False  # perhaps it names the branch

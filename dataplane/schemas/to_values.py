@@ -7,7 +7,7 @@ byte), decimals exactly, times as of RFC 3339, floats that JSON lacks as "NaN" a
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
 from enum import Enum, auto
@@ -19,6 +19,7 @@ from dataplane.schemas.avro import MAX_PRECISION, AvroType, LogicalType
 from dataplane.schemas.bad_value import BadValueError
 from dataplane.schemas.from_values import FAILED_STEPS, MAX_STEPS, TOO_MANY_STEPS, ValueReader, may_accept
 from dataplane.schemas.standard import EPOCH, EPOCH_DAY, TIMESTAMP_UNITS
+from dataplane.schemas.tree_compiler import TreeCompiler
 
 _EXACT: Final = Context(prec=MAX_PRECISION)
 _NANOS: Final = 1_000_000_000
@@ -102,42 +103,30 @@ def _compiled(tree: AvroType, style: ValueStyle) -> PresentStep | None:
     return _Compiler(style).compile(tree)
 
 
-class _Compiler:
-    """Compiles one schema to a function per node, None for values that are presented as they are decoded."""
+class _Compiler(TreeCompiler[PresentStep | None]):
+    """Compiles one schema to functions, None for values that are presented as they are decoded."""
 
     def __init__(self, style: ValueStyle) -> None:
+        super().__init__()
         self._style = style
-        self._named: dict[str, list[PresentStep | None]] = {}
 
-    def compile(self, node: AvroType) -> PresentStep | None:
-        """Return the function that presents a value of this node."""
-        match node.kind:
-            case "record":
-                return self._record(node)
-            case "union":
-                return self._union(node)
-            case "array":
-                return _array(self.compile(node.inner))
-            case "map":
-                return _map(self.compile(node.inner))
-        return self._leaf(node)
+    def record(self, node: AvroType) -> PresentStep | None:
+        """Return the function of a record."""
+        steps = [(one.name, self.compile(one.type)) for one in node.fields]
+        return _fields([(name, step) for name, step in steps if step is not None])
 
-    def _record(self, node: AvroType) -> PresentStep | None:
-        cell = self._named.get(node.name)
-        if cell is None:
-            cell = self._named[node.name] = []
-            steps = [(one.name, self.compile(one.type)) for one in node.fields]
-            cell.append(_fields([(name, step) for name, step in steps if step is not None]))
-        return cell[0] if cell else _later(cell)
+    def later(self, cell: list[PresentStep | None]) -> PresentStep | None:
+        """Return a function that calls the one in `cell`."""
+        return _later(cell)
 
-    def _union(self, node: AvroType) -> PresentStep:
-        steps = [self.compile(one) for one in node.branches]
+    def union(self, node: AvroType, branches: Sequence[PresentStep | None]) -> PresentStep | None:
+        """Return the function of a union."""
         is_text = self._style is not ValueStyle.PYTHON
         compared = [is_text and _may_be_ambiguous(node, number) for number in range(len(node.branches))]
 
         def union(state: _Presentation, value: Any) -> Any:
             number = next(state.branches)
-            step = steps[number]
+            step = branches[number]
             found = value if step is None else step(state, value)
             if compared[number] and is_ambiguous(node, node.branches[number], found, state.budget):
                 return {node.branches[number].branch_name: found}
@@ -145,7 +134,16 @@ class _Compiler:
 
         return union
 
-    def _leaf(self, node: AvroType) -> PresentStep | None:
+    def array(self, item: PresentStep | None) -> PresentStep | None:
+        """Return the function of an array."""
+        return _array(item)
+
+    def map(self, inner: PresentStep | None) -> PresentStep | None:
+        """Return the function of a map."""
+        return _map(inner)
+
+    def leaf(self, node: AvroType) -> PresentStep | None:
+        """Return the function of a type without inner types."""
         logical, style = node.logical, self._style
         if style is ValueStyle.PYTHON:
             return None if logical is None else lambda _, value: _logical(logical, value)

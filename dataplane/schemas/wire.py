@@ -18,7 +18,7 @@ import msgspec
 from dataplane.schemas.avro import AvroType, document_of, tree_of
 from dataplane.schemas.bad_value import BadValueError
 from dataplane.schemas.binary import check_binary
-from dataplane.schemas.from_values import ValueReader, exact_number
+from dataplane.schemas.from_values import ValueReader, exact_json, exact_number
 from dataplane.schemas.quick_fit import quick_fit
 from dataplane.schemas.to_values import ValueStyle, present
 from dataplane.schemas.types import ParsedSchema, SchemaRejectedError, SchemaType
@@ -32,7 +32,6 @@ MEDIA_TYPES: Final = ("avro/binary", "application/avro", "application/vnd.apache
 ID_BYTES: Final = 4
 FINGERPRINT_BYTES: Final = 32
 _JSON: Final = msgspec.json.Encoder(decimal_format="number")
-_exact_json: Final = msgspec.json.Decoder(float_hook=exact_number).decode
 # Attributes that decide the bytes; the checks and conversions here know the rest.
 _NOT_ENCODED: Final = frozenset(("logicalType", "default", "aliases", "doc"))
 
@@ -178,7 +177,7 @@ def check_json(schema: ParsedSchema, text: bytes, value: Any, now_us: int | None
     try:
         if (fits := quick_fit(tree)) is not None and fits(text, value, now_us):
             return
-        ValueReader(now_us).read(tree, _exact_json(text))
+        ValueReader(now_us).read(tree, exact_json(text))
     except BadValueError as exc:
         raise exc.rejected() from exc
 

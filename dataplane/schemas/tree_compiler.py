@@ -1,0 +1,60 @@
+"""Compile the tree of an Avro schema to functions, one for each node. Pure; compiled once per schema."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from dataplane.schemas.avro import AvroType
+
+Step = TypeVar("Step")
+
+
+class TreeCompiler(ABC, Generic[Step]):
+    """Compiler of one schema. Each named record has one function; a recursive record calls its own through a cell."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, list[Step]] = {}
+
+    def compile(self, node: AvroType) -> Step:
+        """Return the function of a node."""
+        match node.kind:
+            case "record":
+                return self._once(node)
+            case "union":
+                return self.union(node, [self.compile(one) for one in node.branches])
+            case "array":
+                return self.array(self.compile(node.inner))
+            case "map":
+                return self.map(self.compile(node.inner))
+        return self.leaf(node)
+
+    def _once(self, node: AvroType) -> Step:
+        cell = self._named.get(node.name)
+        if cell is None:
+            cell = self._named[node.name] = []
+            cell.append(self.record(node))
+        return cell[0] if cell else self.later(cell)
+
+    @abstractmethod
+    def record(self, node: AvroType) -> Step:
+        """Return the function of a record, whose fields it compiles."""
+
+    @abstractmethod
+    def later(self, cell: list[Step]) -> Step:
+        """Return a function that calls the one in `cell`, which is there when it is called."""
+
+    @abstractmethod
+    def union(self, node: AvroType, branches: Sequence[Step]) -> Step:
+        """Return the function of a union."""
+
+    @abstractmethod
+    def array(self, item: Step) -> Step:
+        """Return the function of an array."""
+
+    @abstractmethod
+    def map(self, inner: Step) -> Step:
+        """Return the function of a map."""
+
+    @abstractmethod
+    def leaf(self, node: AvroType) -> Step:
+        """Return the function of a type without inner types."""

@@ -17,26 +17,16 @@ from typing import Any, Final, NamedTuple
 import fastavro
 import uvloop
 
-from dataplane.ingest.acks import AckTracker
-from dataplane.ingest.event_types import read_container
-from dataplane.ingest.events import read_events
-from dataplane.ingest.replica import IngestReplica
-from dataplane.names import PURPOSES, cell_topic
 from dataplane.runtime.garbage import collect_rarely
-from dataplane.runtime.settings import settings_from
 from dataplane.schemas.types import SchemaType
-from dataplane.tables.records import CellRecord, EventTypesRecord, PipeRecord, TopicRecord
+from dataplane.tables.records import EventTypesRecord, Record
 from loadgen.measured import EVENT
-from tests.bench.own import Loopback
+from tests.bench.memory_ingest import BATCH, REQUESTS, MemoryIngest
 from tests.bench.report import Line
 from tests.bench.threads import mock_cluster
-from tests.support import process_lane
 from tests.support.event_types import confluent, registered, subject
-from tests.support.memory_lane import PARTITIONS
 
 PASSES: Final = 200
-REQUESTS: Final = 8  # concurrent
-BATCH: Final = 100
 SCHEMA_ID: Final = 7
 _LINE: Final = {
     "type": "record",
@@ -129,61 +119,29 @@ def _container(event: dict[str, Any]) -> bytes:
     return written.getvalue()
 
 
-class GateRun:
-    """An ingest replica with the event types of one case, whose records are stored in memory."""
-
-    def __init__(self, var: Path, kafka: str, case: GateCase) -> None:
-        self._case = case
-        var.mkdir()
-        self._replica = IngestReplica(settings_from({"PENSTOCK_VAR": str(var), "PENSTOCK_KAFKA": kafka}), "ingest-1")
-        topics = {purpose: TopicRecord(cell_topic("c1", purpose, 1), 1, PARTITIONS, "") for purpose in PURPOSES}
-        pipe = PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)])
-        records: list[Any] = [CellRecord("c1", 1, 1, {}, topics), pipe, process_lane.plan()]
-        if case.schema is not None:
-            records.append(subject("placed", registered(SCHEMA_ID, 1, case.schema, case.kind)))
-            records.append(EventTypesRecord("p", "shop", 1, "", {"": "placed"}))
-        for record in records:
-            self._replica.table.apply(record)
-        self._producer = Loopback(REQUESTS * BATCH)
-
-    async def requests(self) -> None:
-        """Take REQUESTS concurrent requests, all of whose events must be accepted."""
-        self._replica._loop = asyncio.get_running_loop()
-        self._producer.rewind()  # the tracker refuses offsets that fall
-        self._replica._acks = AckTracker(self._producer, self._replica._on_done)
-        await asyncio.gather(*(self._request() for _ in range(REQUESTS)))
-
-    async def _request(self) -> None:
-        case, replica = self._case, self._replica
-        route = replica._lead("p", "shop")
-        assert (route.gate is not None) is (case.schema is not None)
-        most = replica.settings.max_event_bytes
-        reads = None if route.gate is None else partial(read_container, route.gate, now_us=time.time_ns() // 1_000)
-        events = read_events(case.media_type, case.body, {}, most, reads)
-        verdicts = await replica.take(route, events.items)
-        assert len(verdicts) == case.events
-        assert {verdict.status for verdict in verdicts} == {202}, (case.name, verdicts[0])
-
-    def end_pass(self) -> None:
-        """Drop the facts that nobody reads."""
-        self._replica._reporter._books.clear()
-
-    def close(self) -> None:
-        """Close the replica's files and clients."""
-        self._replica._journal.close()
-        self._replica._reader.close()
+def _records(case: GateCase) -> tuple[Record, ...]:
+    """Return the control records of the case's event type."""
+    if case.schema is None:
+        return ()
+    placed = subject("placed", registered(SCHEMA_ID, 1, case.schema, case.kind))
+    return placed, EventTypesRecord("p", "shop", 1, "", {"": "placed"})
 
 
 @contextmanager
-def _runs(cases: list[GateCase]) -> Iterator[list[GateRun]]:
+def _runs(cases: list[GateCase]) -> Iterator[list[MemoryIngest]]:
     with mock_cluster([]) as (cluster, _), tempfile.TemporaryDirectory(prefix="penstock-bench-") as var:
-        runs = [GateRun(Path(var) / str(number), cluster.kafka, case) for number, case in enumerate(cases)]
+        runs = [
+            MemoryIngest(
+                Path(var) / str(number), cluster.kafka, case.media_type, case.body, case.events, _records(case)
+            )
+            for number, case in enumerate(cases)
+        ]
         yield runs
         for run in runs:
             run.close()
 
 
-def _pass_us(runner: asyncio.Runner, run: GateRun, events: int) -> float:
+def _pass_us(runner: asyncio.Runner, run: MemoryIngest, events: int) -> float:
     begun_s = time.thread_time()
     runner.run(run.requests())
     spent_s = time.thread_time() - begun_s

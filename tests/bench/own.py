@@ -6,7 +6,6 @@ many short passes: on a machine that also does other work, most of the others we
 """
 
 import asyncio
-import itertools
 import os
 import signal
 import tempfile
@@ -22,31 +21,27 @@ import pytest
 import uvloop
 from confluent_kafka import Message
 
-from dataplane.ingest.acks import AckTracker
-from dataplane.ingest.events import read_events
-from dataplane.ingest.replica import IngestReplica
 from dataplane.ingest.stamp import message_id
 from dataplane.ledger.breakdown import Slice
 from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.stopwatch import stamp
 from dataplane.ledger.units import MINUTE_US
-from dataplane.names import PURPOSES, WIRE_VERSION, cell_topic
+from dataplane.names import WIRE_VERSION
 from dataplane.runtime.garbage import collect_rarely
 from dataplane.runtime.lanes.lane import BATCH
 from dataplane.runtime.lanes.window import AckWindow
 from dataplane.runtime.producers.tracked_producer import TrackedProducer
-from dataplane.runtime.settings import settings_from
-from dataplane.tables.records import CellRecord, PipeRecord, TopicRecord
 from dataplane.transmit.http.sender import HttpResponse
 from loadgen.measured import EVENT
+from tests.bench.memory_ingest import BATCH as INGEST_BATCH
+from tests.bench.memory_ingest import REQUESTS, Loopback, MemoryIngest
 from tests.bench.report import Line
 from tests.bench.stand import FIVE_STEPS, STEPS
 from tests.bench.threads import mock_cluster
 from tests.support import process_lane, transmitting
-from tests.support.memory_lane import PARTITIONS, MemoryLane
+from tests.support.memory_lane import MemoryLane
 
 PASSES: Final = 400  # the kernel samples at most every 4 ms
-REQUESTS: Final = 8  # concurrent, of 100 events each
 SAMPLE_S: Final = 0.001
 TOLD: Final = 12  # functions reported per hop
 Passes = Iterator[tuple[float, int]]  # thread CPU seconds, messages
@@ -72,30 +67,6 @@ class Sampler:
             yield
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-
-
-class Loopback:
-    """Producer that stores records on the next poll; its delivery reports are made in advance."""
-
-    def __init__(self, records: int) -> None:
-        self._due: list[tuple[Callable[[None, Message], None], int]] = []
-        self._told = {at: [Message(partition=at, offset=n) for n in range(records)] for at in range(PARTITIONS)}
-        self.rewind()
-
-    def rewind(self) -> None:
-        """Begin again with the first offsets: they rise over the next `records` records."""
-        self._next = {at: itertools.cycle(messages) for at, messages in self._told.items()}
-
-    def produce(self, *record: Any, headers: Any) -> None:
-        """Accept a record, as librdkafka's clients do."""
-        assert headers
-        self._due.append((record[4], record[3]))
-
-    def poll(self, _wait_s: float) -> None:
-        """Report the delivery of all records."""
-        due, self._due = self._due, []
-        for report, partition in due:
-            report(None, next(self._next[partition]))
 
 
 class EchoSender(transmitting.MemorySender):
@@ -169,38 +140,17 @@ def transmit(var: Path, sampler: Sampler) -> Passes:
 
 def ingest(var: Path, sampler: Sampler) -> Passes:
     """Yield the passes of an ingest replica without HTTP: batches of 100."""
+    body = b"[" + b",".join([EVENT] * INGEST_BATCH) + b"]"
     with mock_cluster([]) as (cluster, _):  # a broker for its clients to connect to, without traffic
-        yield from _ingest(var, cluster.kafka, sampler)
-
-
-def _ingest(var: Path, kafka: str, sampler: Sampler) -> Passes:
-    replica = IngestReplica(settings_from({"PENSTOCK_VAR": str(var), "PENSTOCK_KAFKA": kafka}), "ingest-1")
-    topics = {purpose: TopicRecord(cell_topic("c1", purpose, 1), 1, PARTITIONS, "") for purpose in PURPOSES}
-    pipe = PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)])
-    for record in (CellRecord("c1", 1, 1, {}, topics), pipe, process_lane.plan()):
-        replica.table.apply(record)
-    producer = Loopback(REQUESTS * 100)
-    route, body = replica._lead("p", "shop"), b"[" + b",".join([EVENT] * 100) + b"]"
-
-    async def request() -> None:
-        events = read_events("application/json", body, {}, replica.settings.max_event_bytes)
-        assert all(verdict.status == 202 for verdict in await replica.take(route, events.items))
-
-    async def requests() -> None:
-        replica._loop = asyncio.get_running_loop()
-        producer.rewind()  # the tracker refuses offsets that fall
-        replica._acks = AckTracker(producer, replica._on_done)
-        await asyncio.gather(*(request() for _ in range(REQUESTS)))
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        for _ in range(PASSES):
-            with sampler.on():
-                begun_s = time.thread_time()
-                runner.run(requests())
-                yield time.thread_time() - begun_s, REQUESTS * 100
-            replica._reporter._books.clear()
-    replica._journal.close()
-    replica._reader.close()
+        run = MemoryIngest(var, cluster.kafka, "application/json", body, INGEST_BATCH)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            for _ in range(PASSES):
+                with sampler.on():
+                    begun_s = time.thread_time()
+                    runner.run(run.requests())
+                    yield time.thread_time() - begun_s, REQUESTS * INGEST_BATCH
+                run.end_pass()
+        run.close()
 
 
 HOPS: Final[dict[str, Callable[[Path, Sampler], Passes]]] = {

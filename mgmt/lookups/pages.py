@@ -21,7 +21,7 @@ from mgmt.lookups.services import Mode
 from mgmt.models import LookupRow, LookupTable, Tenant
 from mgmt.web import access
 from mgmt.web.export import KINDS, export
-from mgmt.web.rendering import as_curl, for_members, once, show, tenant_of, viewer_of
+from mgmt.web.rendering import as_curl, for_members, once, selected_tenant, show, viewer_of
 
 _COLUMNS: Final = ("id", "name", "row_count", "progress", "changed_at")
 _MODES: Final = ("merge", "replace")
@@ -31,9 +31,7 @@ _MODES: Final = ("merge", "replace")
 @require_http_methods(["GET", "POST"])
 def tables(request: HttpRequest) -> HttpResponseBase:
     """List the tenant's tables; `format` exports them, a POST creates one."""
-    chosen = tenant_of(request)
-    if chosen is None:
-        raise Tenant.DoesNotExist
+    chosen = selected_tenant(request)
     if request.method != "POST":
         return _list(request, chosen)
     tenant = access.get_tenant(viewer_of(request), chosen.id, access.CHANGE_LOOKUPS)

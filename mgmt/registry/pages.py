@@ -27,7 +27,7 @@ from mgmt.registry.version_views import MOST_VERSIONS, pretty, version_view
 from mgmt.sandbox import SandboxRefused
 from mgmt.web import access
 from mgmt.web.export import KINDS, export
-from mgmt.web.rendering import act_and_report, as_curl, for_members, number_of, once, show, tenant_of, viewer_of
+from mgmt.web.rendering import act_and_report, as_curl, for_members, number_of, once, selected_tenant, show, viewer_of
 
 MOST_SUBJECTS: Final = 200
 _COLUMNS: Final = ("id", "name", "schema_type", "version_count", "level", "owner", "created_at", "deprecated_at")
@@ -74,7 +74,7 @@ class RegisterResult:
 @require_http_methods(["GET", "HEAD"])
 def subjects(request: HttpRequest) -> HttpResponseBase:
     """List the tenant's subjects; `q` selects those whose name contains it, `format` exports them."""
-    tenant = _tenant(request)
+    tenant = selected_tenant(request)
     wanted = request.GET.get("q", "").strip().replace("\x00", "")
     rows = with_figures(Subject.objects.filter(tenant=tenant, name__icontains=wanted)).order_by("name")
     if (kind := request.GET.get("format", "")) in KINDS:
@@ -97,7 +97,7 @@ def subjects(request: HttpRequest) -> HttpResponseBase:
 @require_POST
 def set_default_level(request: HttpRequest) -> HttpResponse:
     """Set the compatibility level of subjects that have none of their own."""
-    tenant = access.get_tenant(viewer_of(request), _tenant(request).id, access.CHANGE_SUBJECT)
+    tenant = access.get_tenant(viewer_of(request), selected_tenant(request).id, access.CHANGE_SUBJECT)
     level = _level(request)
     if level is not None:
         services.set_default_compatibility(tenant=tenant, level=level)
@@ -109,7 +109,7 @@ def set_default_level(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def register(request: HttpRequest) -> HttpResponse:
     """Check or register a version; an uploaded file fills the form. GET with `subject` begins with its newest one."""
-    tenant = access.get_tenant(viewer_of(request), _tenant(request).id, access.REGISTER_SCHEMA)
+    tenant = access.get_tenant(viewer_of(request), selected_tenant(request).id, access.REGISTER_SCHEMA)
     if request.method != "POST":
         return _form(request, tenant, _prefilled(tenant, request.GET.get("subject", "")))
     form = RegisterForm(
@@ -271,13 +271,6 @@ def _draft(form: RegisterForm) -> SchemaDraft:
         version = -1 if parts[2] == "latest" else number_of(parts[2])
         references.append(SchemaReference(parts[0], parts[1], min(version, 2**31 - 1)))
     return SchemaDraft(SchemaType(form.type), form.schema, tuple(references))
-
-
-def _tenant(request: HttpRequest) -> Tenant:
-    tenant = tenant_of(request)
-    if tenant is None:
-        raise Tenant.DoesNotExist
-    return tenant
 
 
 def _level(request: HttpRequest) -> Compatibility | None:

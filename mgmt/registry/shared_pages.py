@@ -16,13 +16,13 @@ from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from mgmt import services
-from mgmt.models import CatalogueLink, Subject, Tenant
+from mgmt.models import CatalogueLink, Subject
 from mgmt.registry.catalogue_links import MAX_DAYS, MAX_LINKS, token_digest
 from mgmt.registry.queries import open_links, shared_link, shown_versions, with_figures
 from mgmt.registry.version_views import MOST_VERSIONS, version_view
 from mgmt.tenancy.services.rate_limits import TryLimit, hit, network_of
 from mgmt.web import access
-from mgmt.web.rendering import as_curl, for_members, number_of, show, tenant_of, theme_of, viewer_of
+from mgmt.web.rendering import as_curl, for_members, number_of, selected_tenant, show, theme_of, unlisted, viewer_of
 
 DAYS: Final = 30  # until a new link expires, unless it is changed
 VIEWS: Final = TryLimit("catalogue: address", 240, timedelta(minutes=5))
@@ -33,7 +33,7 @@ VIEWS: Final = TryLimit("catalogue: address", 240, timedelta(minutes=5))
 @sensitive_variables("token")
 def catalogue_links(request: HttpRequest) -> HttpResponse:
     """List the tenant's links; a POST creates one and shows it once."""
-    tenant, now = _tenant(request), timezone.now()
+    tenant, now = selected_tenant(request), timezone.now()
     context: dict[str, Any] = {"days": DAYS, "label": "", "max_days": MAX_DAYS, "max_links": MAX_LINKS}
     status = 200
     if request.method == "POST":
@@ -56,16 +56,14 @@ def catalogue_links(request: HttpRequest) -> HttpResponse:
     body = {"label": "Partner", "days": DAYS}
     curl = as_curl(request, f"tenants/{tenant.id}/schemas/links/", body)
     context |= {"links": open_links(tenant.id, now), "curl": curl}
-    response = show(request, "registry/links.html", context, tenant=tenant, status=status)
-    response["Cache-Control"] = "no-store"
-    return response
+    return show(request, "registry/links.html", context, tenant=tenant, status=status)
 
 
 @for_members
 @require_POST
 def revoke_catalogue_link(request: HttpRequest, link_id: str) -> HttpResponse:
     """Revoke a link."""
-    link = access.get_catalogue_link(viewer_of(request), _tenant(request).id, link_id, access.SHARE_CATALOGUE)
+    link = access.get_catalogue_link(viewer_of(request), selected_tenant(request).id, link_id, access.SHARE_CATALOGUE)
     services.revoke_catalogue_link(link=link, now=timezone.now())
     messages.success(request, f"The link for {link.label} no longer opens the catalogue.", "fine")
     return redirect("console:catalogue_links")
@@ -114,15 +112,6 @@ def _refused(request: HttpRequest, status: int) -> HttpResponse:
 
 
 def _page(request: HttpRequest, template: str, context: dict[str, Any], status: int = 200) -> HttpResponse:
-    response = render(request, template, context | {"theme": theme_of(request)}, status=status)
-    response["Cache-Control"] = "no-store"
-    response["X-Robots-Tag"] = "noindex"
+    response = unlisted(render(request, template, context | {"theme": theme_of(request)}, status=status))
     response["Referrer-Policy"] = "no-referrer"  # the address is the credential
     return response
-
-
-def _tenant(request: HttpRequest) -> Tenant:
-    tenant = tenant_of(request)
-    if tenant is None:
-        raise Tenant.DoesNotExist
-    return tenant

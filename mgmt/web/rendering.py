@@ -94,6 +94,14 @@ def tenant_of(request: HttpRequest) -> Tenant | None:
     return next((tenant for tenant in tenants if tenant.id == chosen), tenants[0] if tenants else None)
 
 
+def selected_tenant(request: HttpRequest) -> Tenant:
+    """Return the tenant that `tenant_of` returns. Raises Tenant.DoesNotExist for a user without tenants."""
+    tenant = tenant_of(request)
+    if tenant is None:
+        raise Tenant.DoesNotExist
+    return tenant
+
+
 def choose_tenant(request: HttpRequest, tenant: Tenant) -> None:
     """Store the selected tenant in the session."""
     request.session[_TENANT_KEY] = tenant.id
@@ -162,6 +170,13 @@ def act_and_report(request: HttpRequest, action: Callable[[], object], words: st
         messages.success(request, words, "fine")
     except (services.ServiceError, services.InvalidValue) as exc:
         messages.error(request, str(exc), "bad")
+
+
+def unlisted(response: HttpResponse) -> HttpResponse:
+    """Ask caches and search engines to keep no copy of a public page whose address is not for everybody."""
+    response["Cache-Control"] = "no-store"
+    response["X-Robots-Tag"] = "noindex"
+    return response
 
 
 def permissions_of(role: str | None) -> Permissions:

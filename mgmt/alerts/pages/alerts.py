@@ -29,8 +29,8 @@ from mgmt.web.rendering import (
     for_members,
     for_staff,
     once,
+    selected_tenant,
     show,
-    tenant_of,
     viewer_of,
 )
 
@@ -48,9 +48,7 @@ _COLUMNS: Final = (
 @require_safe
 def alerts(request: HttpRequest) -> HttpResponseBase:
     """List the tenant's alerts, unacknowledged ones first."""
-    tenant = tenant_of(request)
-    if tenant is None:
-        raise Tenant.DoesNotExist
+    tenant = selected_tenant(request)
     state = request.GET.get("state", "")
     state = state if state in STATES else "open"
     rows = _rows(request, tenant, state)

@@ -18,7 +18,7 @@ from mgmt.models import AlertChannel, Tenant
 from mgmt.tenancy.services.rate_limits import CountedTry, TryLimit, hit, network_of
 from mgmt.tenancy.services.rate_limits import wait_s as wait_for
 from mgmt.web import access
-from mgmt.web.rendering import as_curl, for_members, show, tenant_of, theme_of, viewer_of
+from mgmt.web.rendering import as_curl, for_members, selected_tenant, show, theme_of, viewer_of
 
 KINDS = [(AlertChannel.Kind.MAIL, "E-mail"), (AlertChannel.Kind.WEBHOOK, "Webhook")]
 CONFIRMATION_LINKS: Final = TryLimit("confirmation link: address", 30, timedelta(minutes=5))
@@ -28,9 +28,7 @@ CONFIRMATION_LINKS: Final = TryLimit("confirmation link: address", 30, timedelta
 @require_http_methods(["GET", "POST"])
 def channels(request: HttpRequest) -> HttpResponse:
     """List channels; a POST adds one, deletes the one in `remove`, or resends the confirmation of `resend`."""
-    chosen = tenant_of(request)
-    if chosen is None:
-        raise Tenant.DoesNotExist
+    chosen = selected_tenant(request)
     if request.method != "POST":
         return _page(request, chosen)
     tenant = access.get_tenant(viewer_of(request), chosen.id, access.CHANGE_CHANNELS)

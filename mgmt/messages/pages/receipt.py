@@ -18,7 +18,7 @@ from mgmt.messages.queries.records import RecordUnavailableError
 from mgmt.models import User
 from mgmt.tenancy.services.rate_limits import TryLimit, hit, network_of
 from mgmt.web import access
-from mgmt.web.rendering import theme_of
+from mgmt.web.rendering import theme_of, unlisted
 
 # Each request reads topics, for up to 1.5 s if the id does not exist.
 RECEIPTS: Final = TryLimit("receipts: address", 60, timedelta(minutes=5))
@@ -74,7 +74,7 @@ def receipt(request: HttpRequest, message_id: str) -> HttpResponse:
         return _refused(request, _UNKNOWN)
     if request.accepts("text/html"):
         return _page(request, found)
-    return _private(JsonResponse(_facts(found)))
+    return unlisted(JsonResponse(_facts(found)))
 
 
 def _refused(request: HttpRequest, why: _ReceiptUnavailable) -> HttpResponse:
@@ -85,7 +85,7 @@ def _refused(request: HttpRequest, why: _ReceiptUnavailable) -> HttpResponse:
         answer = JsonResponse({"title": why.title, "detail": why.todo}, status=why.status)
     if why.retry_after_s:
         answer["Retry-After"] = str(why.retry_after_s)
-    return _private(answer)
+    return unlisted(answer)
 
 
 def _facts(found: Receipt) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _page(request: HttpRequest, found: Receipt) -> HttpResponse:
         "journey": _journey_url(request, found),
         "theme": theme_of(request),
     }
-    return _private(render(request, "messages/receipt.html", context))
+    return unlisted(render(request, "messages/receipt.html", context))
 
 
 def _journey_url(request: HttpRequest, found: Receipt) -> str:
@@ -126,9 +126,3 @@ def _journey_url(request: HttpRequest, found: Receipt) -> str:
         return ""
     path = reverse("console:message", args=[place.pipe_id, format_position(place.position)])
     return f"{path}?child={place.child}" if place.child else path
-
-
-def _private(answer: HttpResponse) -> HttpResponse:
-    answer["Cache-Control"] = "no-store"
-    answer["X-Robots-Tag"] = "noindex"
-    return answer

@@ -44,7 +44,7 @@ from mgmt.ramps.admission_schedule import MOST_EXPECTED
 from mgmt.sandbox import SandboxRefused
 from mgmt.tenancy.services.rate_limits import hit
 from mgmt.web import access
-from mgmt.web.rendering import as_curl, for_members, ingest_url, number_of, once, show, tenant_of, viewer_of
+from mgmt.web.rendering import as_curl, for_members, ingest_url, number_of, once, selected_tenant, show, viewer_of
 from mgmt.web.snippets import endpoint, send_snippets
 from mgmt.web.throttling import COMPARISONS
 
@@ -75,9 +75,7 @@ class NewKeyView:
 @require_http_methods(["GET", "POST"])
 def new_pipe(request: HttpRequest) -> HttpResponse:
     """Serve the editor for a new pipe, then the page with the key that waits for the first event."""
-    chosen = tenant_of(request)
-    if chosen is None:
-        raise Tenant.DoesNotExist
+    chosen = selected_tenant(request)
     editing = EditorContext(access.get_tenant(viewer_of(request), chosen.id, access.CREATE_PIPE))
     if request.method != "POST":
         return _form(request, editing, _first_draft(request))

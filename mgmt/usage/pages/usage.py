@@ -8,12 +8,11 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from mgmt.models import Tenant
 from mgmt.quotas.queries import quota_lines
 from mgmt.usage.queries import RANGES, by_day, by_day_and_pipe, by_pipe, days_until, rows_of, total_of
 from mgmt.web import access
 from mgmt.web.export import KINDS, MOST_ROWS, export
-from mgmt.web.rendering import as_curl, for_members, once, show, tenant_of, viewer_of
+from mgmt.web.rendering import as_curl, for_members, once, selected_tenant, show, viewer_of
 
 MOST_PIPES: Final = 100
 COLUMNS: Final = (
@@ -25,9 +24,7 @@ COLUMNS: Final = (
 @require_safe
 def usage(request: HttpRequest) -> HttpResponseBase:
     """Show the usage of the selected tenant or of one `pipe`; `range` is the period, `format` exports it."""
-    viewer, tenant = viewer_of(request), tenant_of(request)
-    if tenant is None:
-        raise Tenant.DoesNotExist
+    viewer, tenant = viewer_of(request), selected_tenant(request)
     named = request.GET.get("pipe", "")
     pipe = access.get_pipe(viewer, named) if named else None
     days = days_until(request.GET.get("range", ""), timezone.now().date())

@@ -41,6 +41,3 @@ class CoveredMessages:
         for retry in self.take_all():
             if retry.slot not in slots:
                 self.keep(retry)
-
-    def __len__(self) -> int:
-        return sum(map(len, self._messages.values()))

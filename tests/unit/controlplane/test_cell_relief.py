@@ -148,9 +148,13 @@ def test_migration_leaves_the_target_well_below_the_source_and_stays_in_the_shar
         assert step.why
 
 
-@given(found=st.lists(loads, min_size=2, max_size=4))
-def test_migrated_pipe_is_not_migrated_back(found: list[list[float]]):
-    """The target is short of lanes at once, and all rest periods are over."""
+@given(busy=loads, others=st.lists(loads, min_size=1, max_size=3), share=st.sampled_from((1.0, 0.1, 0.01)))
+def test_migrated_pipe_is_not_migrated_back(busy: list[float], others: list[list[float]], share: float):
+    """The target is short of lanes at once, and all rest periods are over.
+
+    share: scale of the other cells' traffic; with less of it, a migration is likelier
+    """
+    found = [busy, *([per_s * share for per_s in of_cell] for of_cell in others)]
     fleet = CellFleet(cells_of(found), placing=ALL)
     (step,) = relief_steps(fleet)
     assume(isinstance(step, MigratePipe))

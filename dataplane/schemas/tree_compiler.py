@@ -6,16 +6,16 @@ from typing import Generic, TypeVar
 
 from dataplane.schemas.avro import AvroType
 
-Step = TypeVar("Step")
+NodeStep = TypeVar("NodeStep")
 
 
-class TreeCompiler(ABC, Generic[Step]):
+class TreeCompiler(ABC, Generic[NodeStep]):
     """Compiler of one schema. Each named record has one function; a recursive record calls its own through a cell."""
 
     def __init__(self) -> None:
-        self._named: dict[str, list[Step]] = {}
+        self._named: dict[str, list[NodeStep]] = {}
 
-    def compile(self, node: AvroType) -> Step:
+    def compile(self, node: AvroType) -> NodeStep:
         """Return the function of a node."""
         match node.kind:
             case "record":
@@ -28,7 +28,7 @@ class TreeCompiler(ABC, Generic[Step]):
                 return self.map(self.compile(node.inner))
         return self.leaf(node)
 
-    def _once(self, node: AvroType) -> Step:
+    def _once(self, node: AvroType) -> NodeStep:
         cell = self._named.get(node.name)
         if cell is None:
             cell = self._named[node.name] = []
@@ -36,25 +36,25 @@ class TreeCompiler(ABC, Generic[Step]):
         return cell[0] if cell else self.later(cell)
 
     @abstractmethod
-    def record(self, node: AvroType) -> Step:
+    def record(self, node: AvroType) -> NodeStep:
         """Return the function of a record, whose fields it compiles."""
 
     @abstractmethod
-    def later(self, cell: list[Step]) -> Step:
+    def later(self, cell: list[NodeStep]) -> NodeStep:
         """Return a function that calls the one in `cell`, which is there when it is called."""
 
     @abstractmethod
-    def union(self, node: AvroType, branches: Sequence[Step]) -> Step:
+    def union(self, node: AvroType, branches: Sequence[NodeStep]) -> NodeStep:
         """Return the function of a union."""
 
     @abstractmethod
-    def array(self, item: Step) -> Step:
+    def array(self, item: NodeStep) -> NodeStep:
         """Return the function of an array."""
 
     @abstractmethod
-    def map(self, inner: Step) -> Step:
+    def map(self, inner: NodeStep) -> NodeStep:
         """Return the function of a map."""
 
     @abstractmethod
-    def leaf(self, node: AvroType) -> Step:
+    def leaf(self, node: AvroType) -> NodeStep:
         """Return the function of a type without inner types."""

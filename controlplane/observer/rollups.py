@@ -179,8 +179,8 @@ def _of_minutes(wanted: Sequence[Stretch], length: int) -> tuple[GroupSums, dict
 def _of_blocks(wanted: Sequence[Stretch], length: int) -> tuple[GroupSums, dict[MinuteGroup, PackedSketch]]:
     found, packed = GroupSums(), []
     rows = {stretch: row for row, stretch in enumerate(MinuteGroup(one.pipe_id, one.first // length) for one in wanted)}
-    for key, open_bucket, sums, sketch in block_rows(wanted, LENGTHS[LENGTHS.index(length) + 1], length):
-        if open_bucket is not None:
+    for key, open_block, sums, sketch in block_rows(wanted, LENGTHS[LENGTHS.index(length) + 1], length):
+        if open_block:
             found.open.add(key)
         found.add(key, sums)
         if sketch:

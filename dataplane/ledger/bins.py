@@ -55,6 +55,7 @@ SETTLED: tuple[Bin, ...] = (Bin.DELIVERED, Bin.FILTERED, Bin.DUPLICATE, Bin.DEAD
 OPEN: tuple[Bin, ...] = (Bin.RETRYING, Bin.QUEUED)
 _HEALTHY = frozenset({Fact.SENT, Fact.DELIVERED, Fact.FILTERED, Fact.DUPLICATE})
 Bins = dict[Bin, UnitSet]
+Facts = Mapping[FactKey, BitMap64]
 
 
 class BucketFacts(Struct, frozen=True):
@@ -66,7 +67,7 @@ class BucketFacts(Struct, frozen=True):
     topics:  by purpose, the cell's topics of every generation that may hold a unit of the bucket
     """
 
-    facts: Mapping[FactKey, BitMap64]
+    facts: Facts
     reach: Mapping[PartitionKey, int]
     passed: Mapping[PartitionKey, int]
     topics: Mapping[Purpose, Sequence[tuple[str, int]]]  # purpose -> (name, generation)
@@ -109,7 +110,7 @@ class BucketAccount(Struct, frozen=True):
 def derive(books: BucketFacts) -> BucketAccount:
     """Return the account of one bucket. Pure: it does not depend on the order in which the facts arrived."""
     acked = _facts(books, INGEST, Fact.SENT, ACKED)
-    acked = acked | _overwritten(books, acked)
+    acked = acked | UnitSet({OVERWRITTEN: _overwritten(books.facts, acked.positions())})
     seen = _facts(books, INGEST, Fact.SENT, SEEN)
     sent = acked | seen
     through = _facts(books, PROCESS, Fact.SENT) & _at_destinations(books)
@@ -126,14 +127,15 @@ def derive(books: BucketFacts) -> BucketAccount:
     )
 
 
-def healthy_counts(books: BucketFacts) -> tuple[int, int] | None:
+def healthy_counts(facts: Facts) -> tuple[int, int] | None:
     """Return how many units were ACKed and delivered, in a tenth of the time of `derive`, for pages of many pipes.
 
     None if a unit was split, or failed or waited anywhere: then only `derive` can determine the bin of each. Without
     such facts, every unit that is neither delivered nor dropped on purpose is queued or lost.
     """
+    acked = BitMap64()
     delivered: dict[str, BitMap64] = {}
-    for key, positions in books.facts.items():
+    for key, positions in facts.items():
         if key.child or key.fact not in _HEALTHY or key.detail == EXPLODED:
             return None
         if key.fact == Fact.DELIVERED:
@@ -141,11 +143,12 @@ def healthy_counts(books: BucketFacts) -> tuple[int, int] | None:
             if kind + colon not in (_TRANSFORM, _TRANSMIT):
                 return None
             delivered[name] = delivered[name] | positions if name in delivered else positions
-    acked = _facts(books, INGEST, Fact.SENT, ACKED)
-    return len(acked | _overwritten(books, acked)), sum(map(len, delivered.values()))
+        elif key.node == INGEST and key.fact == Fact.SENT and key.detail == ACKED:
+            acked = acked | positions
+    return len(acked) + len(_overwritten(facts, acked)), sum(map(len, delivered.values()))
 
 
-def all_are_delivered(books: BucketFacts) -> bool:
+def all_are_delivered(facts: Facts) -> bool:
     """Return True if every unit reached a destination, and was delivered at each that it was due at.
 
     Then no unit is lost, waits or failed, and `derive` is not needed. Returns False also for a bucket with filtered
@@ -154,7 +157,7 @@ def all_are_delivered(books: BucketFacts) -> bool:
     sent, through, reached = BitMap64(), BitMap64(), BitMap64()
     due: dict[str, BitMap64] = {}
     delivered: dict[str, BitMap64] = {}
-    for key, positions in books.facts.items():
+    for key, positions in facts.items():
         if key.child or key.fact not in (Fact.SENT, Fact.DELIVERED) or key.detail == EXPLODED:
             return False
         if key.node.startswith((_TRANSFORM, _TRANSMIT)):
@@ -165,12 +168,12 @@ def all_are_delivered(books: BucketFacts) -> bool:
             sent |= positions
         elif key.node == PROCESS:
             through |= positions
-    is_upstream = bool(sent - (through & reached)) or len(_overwritten(books, UnitSet({0: sent}))) > 0
+    is_upstream = bool(sent - (through & reached)) or bool(_overwritten(facts, sent))
     return not is_upstream and all(units <= delivered.get(name, BitMap64()) for name, units in due.items())
 
 
-def _overwritten(books: BucketFacts, acked: UnitSet) -> UnitSet:
-    """Return ACKed units whose records the broker has lost: it gave their offsets to other records.
+def _overwritten(facts: Facts, acked: BitMap64) -> BitMap64:
+    """Return ACKed positions whose records the broker has lost: it gave their offsets to other records.
 
     Each producer of ingest reports the positions that it ACKed, and process reports the positions that it read by
     producer. A record is lost if its producer ACKed it, process never read it from that producer, and another producer
@@ -178,18 +181,20 @@ def _overwritten(books: BucketFacts, acked: UnitSet) -> UnitSet:
     """
     sets: dict[str, dict[str, BitMap64]] = {ACKED: {}, SEEN: {}}
     overwritten = BitMap64()
-    for key, positions in books.facts.items():
+    for key, positions in facts.items():
+        if key.node != LOG:
+            continue
         detail, _, producer = key.detail.partition("/")
-        if key.node == LOG and detail in sets:
+        if detail in sets:
             sets[detail][producer] = positions
-        elif key.node == LOG and detail == REUSED:
-            overwritten |= positions & acked.positions()
+        elif detail == REUSED:
+            overwritten |= positions & acked
     for producer, positions in sets[ACKED].items():
         if missing := positions - sets[SEEN].get(producer, BitMap64()):
             for other in (*sets[ACKED].items(), *sets[SEEN].items()):
                 if other[0] != producer:
                     overwritten |= missing & other[1]
-    return UnitSet({OVERWRITTEN: overwritten})
+    return overwritten
 
 
 def _facts(books: BucketFacts, node: str, fact: Fact, detail: str | None = None) -> UnitSet:

@@ -135,15 +135,23 @@ class Breakdown:
 
     def merge(self, other: "Breakdown") -> None:
         """Add all deliveries of another breakdown."""
-        present = [slice_ for slice_ in PATH if slice_ in self._parts or slice_ in other._parts]
+        mine, its = self._parts, other._parts
         before, of_other = _zeros(self.count), _zeros(other.count)
         parts: dict[Slice, _Part] = {}
-        for slice_ in present:
-            mine, its = self._parts.get(slice_), other._parts.get(slice_)
-            own = _together(mine.own if mine else _zeros(self.count), its.own if its else _zeros(other.count))
-            before, of_other = mine.cumulative if mine else before, its.cumulative if its else of_other
-            sum_us = (mine.sum_us if mine else 0) + (its.sum_us if its else 0)
-            parts[slice_] = _Part(sum_us, own, _together(before, of_other))
+        grown: list[tuple[_Part, _Part | None, LagSketch]] = []
+        for slice_ in (one for one in PATH if one in mine or one in its):
+            added = its.get(slice_)
+            of_other = added.cumulative if added else of_other
+            if part := mine.get(slice_):
+                parts[slice_], before = part, part.cumulative
+                grown.append((part, added, of_other))
+            elif added:
+                own = _together(_zeros(self.count), added.own)
+                parts[slice_] = _Part(added.sum_us, own, _together(before, of_other))
+        for part, added, cumulative in grown:  # last, because slices that only `other` has start from `before`
+            part.sum_us += added.sum_us if added else 0
+            part.own.merge(added.own if added else _zeros(other.count))
+            part.cumulative.merge(cumulative)
         self._parts = parts
         self.count += other.count
         self.source.merge(other.source)

@@ -13,7 +13,7 @@ from dataplane.ledger.bins import Bin, BucketAccount, all_are_delivered, derive
 from dataplane.ledger.facts import Fact, cause_of
 from mgmt.deliveries.queries.message_selection import waiting
 from mgmt.ledger.queries.bucket_range import BucketRange, start_of
-from mgmt.ledger.queries.ledger import MinuteKey, books_of
+from mgmt.ledger.queries.ledger import MinuteKey, books_of, facts_of
 from mgmt.models import DeliveryAttempt, FactRow, Pipe, Seal
 
 _Key = tuple[str, str, str, str]  # pipe, destination, bin, cause
@@ -103,9 +103,9 @@ def _in_ledger(pipe_ids: Sequence[str], span: BucketRange) -> Iterable[tuple[_Ke
     """Yield retrying messages, and lost ones of sealed minutes: in an open minute, loss is not final."""
     retried = _retried(pipe_ids, span)
     sealed = _sealed(pipe_ids, span, retried)
-    for minute, books in books_of(retried | sealed).items():
-        if all_are_delivered(books):
-            continue
+    suspects = retried | sealed
+    fine = {minute for minute, facts in facts_of(suspects).items() if all_are_delivered(facts)}
+    for minute, books in books_of(suspects - fine).items():
         since = start_of(minute.bucket)
         for (where, bin_), count in _counts(derive(books), lost_is_final=minute in sealed).items():
             yield (minute.pipe_id, where, bin_, ""), since, count

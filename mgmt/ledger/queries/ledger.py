@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, cast
 from django.db import connection
 from pyroaring import BitMap64
 
-from dataplane.ledger.bins import BucketAccount, BucketFacts, derive
+from dataplane.ledger.bins import BucketAccount, BucketFacts, Facts, derive
 from dataplane.ledger.facts import FactKey
 from dataplane.names import PartitionKey, Purpose
 from mgmt.cells.queries.cells import cells_of, passed_at
@@ -63,7 +63,16 @@ def books_of(minutes: Iterable[MinuteKey]) -> dict[MinuteKey, BucketFacts]:
     }
 
 
-def _facts(pipes: set[str], buckets: set[int]) -> Mapping[MinuteKey, dict[FactKey, BitMap64]]:
+def facts_of(minutes: Iterable[MinuteKey]) -> dict[MinuteKey, Facts]:
+    """Return the facts of those buckets that have any, merged over audit partitions; one query."""
+    wanted = set(minutes)
+    if not wanted:
+        return {}
+    found = _facts({minute.pipe_id for minute in wanted}, {minute.bucket for minute in wanted})
+    return {minute: found[minute] for minute in wanted & found.keys()}
+
+
+def _facts(pipes: set[str], buckets: set[int]) -> dict[MinuteKey, dict[FactKey, BitMap64]]:
     merged: dict[MinuteKey, dict[FactKey, BitMap64]] = defaultdict(dict)
     with connection.cursor() as cursor:  # thousands of rows for home: no queryset, and few values to bind
         cursor.execute(_FACTS, [list(pipes), list(buckets), min(buckets), max(buckets)])

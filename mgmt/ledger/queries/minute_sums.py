@@ -4,7 +4,7 @@ The sums are those of the pipe's own page (mgmt.ledger.queries.minutes). A seale
 outcome is added up by the database; only the other minutes are derived here.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -12,19 +12,21 @@ from django.db import connection
 
 from dataplane.ledger.bins import OPEN, Bin, all_are_delivered, derive, healthy_counts
 from dataplane.names import transmit_node
-from mgmt.ledger.queries.ledger import MinuteKey, books_of
+from mgmt.ledger.queries.ledger import MinuteKey, books_of, facts_of
 from mgmt.ledger.queries.minutes import Counts, judged_counts
 
 _WANTED: Final = """
 WITH wanted AS (
-    SELECT * FROM unnest(%(pipes)s::varchar[], %(firsts)s::int[], %(ends)s::int[]) AS w(pipe_id, first, past)
+    SELECT * FROM unnest(%(pipes)s::varchar[], %(series)s::varchar[], %(firsts)s::int[], %(ends)s::int[])
+        AS w(pipe_id, series, first, past)
 )
 """
 # One row for each group of final minutes, one for each sealed minute that may have changed since its seal, and one
-# without sums for each open minute. The limits of all stretches let the planner leave out partitions. OFFSET 0 keeps
-# the joins index scans for each stretch: the planner expects few rows, and would compare each with every stretch.
+# without sums for each open minute; only the last two have a pipe and a bucket. The limits of all stretches let the
+# planner leave out partitions. OFFSET 0 keeps the joins index scans for each stretch: the planner expects few rows, and
+# would compare each with every stretch.
 _SUMS: Final = f"""{_WANTED}, sealed AS (
-    SELECT s.pipe_id, s.bucket, s.accepted, b.delivered, b.undelivered, b.lost,
+    SELECT w.series, s.pipe_id, s.bucket, s.accepted, b.delivered, b.undelivered, b.lost,
         b.open > 0 OR EXISTS (
             SELECT FROM mgmt_latecount l WHERE l.pipe_id = s.pipe_id AND l.bucket = s.bucket
         ) AS may_differ
@@ -45,11 +47,11 @@ _SUMS: Final = f"""{_WANTED}, sealed AS (
         FROM jsonb_each(s.bins) AS d(name, bins)
     ) b
 )
-SELECT pipe_id, bucket / %(step)s, CASE WHEN may_differ THEN bucket END,
+SELECT series, bucket / %(step)s, CASE WHEN may_differ THEN pipe_id END, CASE WHEN may_differ THEN bucket END,
     sum(accepted), sum(delivered), sum(undelivered), sum(lost)
-FROM sealed GROUP BY 1, 2, 3
+FROM sealed GROUP BY 1, 2, 3, 4
 UNION ALL
-SELECT DISTINCT f.pipe_id, f.bucket / %(step)s, f.bucket, NULL::bigint, NULL::numeric, NULL::numeric, NULL::numeric
+SELECT w.series, f.bucket / %(step)s, f.pipe_id, f.bucket, NULL::bigint, NULL::numeric, NULL::numeric, NULL::numeric
 FROM wanted w
 CROSS JOIN LATERAL (
     SELECT DISTINCT its.pipe_id, its.bucket FROM mgmt_factrow its
@@ -63,7 +65,7 @@ LEFT JOIN LATERAL (
 WHERE s.found IS NULL
 """  # noqa: S608  # no value is part of the text
 _LAGS: Final = f"""{_WANTED}
-SELECT l.pipe_id, l.bucket / %(step)s, l.lag_out
+SELECT w.series, l.bucket / %(step)s, l.lag_out
 FROM wanted w
 CROSS JOIN LATERAL (
     SELECT * FROM mgmt_lagrow its
@@ -98,17 +100,24 @@ class TrendSums(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Consecutive minutes of one pipe: from `first` (included) to `end` (excluded)."""
+    """Consecutive minutes of one pipe: from `first` (included) to `end` (excluded).
+
+    series: name of the series that the minutes are added to, where several pipes share one; "" for the pipe's own
+    """
 
     pipe_id: str
     first: int
     end: int
+    series: str = ""
 
 
 class MinuteGroup(NamedTuple):
-    """Group of a pipe's minutes: those whose bucket, divided by the length of the groups, is `number`."""
+    """Group of minutes: those whose bucket, divided by the length of the groups, is `number`.
 
-    pipe_id: str
+    series: id of a pipe, or name of a series of several pipes (Stretch)
+    """
+
+    series: str
     number: int
 
 
@@ -131,17 +140,22 @@ def minute_sums(wanted: Sequence[Stretch], step: int) -> GroupSums:
     if not wanted:
         return found
     at_seal: dict[MinuteKey, TrendSums] = {}
-    unsealed: set[MinuteKey] = set()
+    unsealed: dict[MinuteKey, MinuteGroup] = {}
+    changed: dict[MinuteKey, MinuteGroup] = {}
     with connection.cursor() as cursor:
         cursor.execute(_SUMS, arguments_of(wanted, step))
-        for pipe_id, group, bucket, accepted, *counts in cursor.fetchall():
+        for series, number, pipe_id, bucket, accepted, *counts in cursor.fetchall():
+            key = MinuteGroup(series, number)
             if accepted is None:
-                unsealed.add(MinuteKey(pipe_id, bucket))
-            elif bucket is None:
-                found.add(MinuteGroup(pipe_id, group), TrendSums(int(accepted), *map(int, counts)))
+                unsealed[MinuteKey(pipe_id, bucket)] = key
+                continue
+            sums = TrendSums(int(accepted), *map(int, counts))
+            if bucket is None:
+                found.add(key, sums)
             else:
-                at_seal[MinuteKey(pipe_id, bucket)] = TrendSums(int(accepted), *map(int, counts))
-    _add_derived(found, unsealed, at_seal, step)
+                minute = MinuteKey(pipe_id, bucket)
+                at_seal[minute], changed[minute] = sums, key
+    _add_derived(found, unsealed, changed, at_seal)
     return found
 
 
@@ -151,31 +165,36 @@ def minute_lags(wanted: Sequence[Stretch], step: int) -> Iterator[tuple[MinuteGr
         return
     with connection.cursor() as cursor:
         cursor.execute(_LAGS, arguments_of(wanted, step) | {"node": transmit_node("")})
-        for pipe_id, group, encoded in cursor.fetchall():
-            yield MinuteGroup(pipe_id, group), encoded
+        for series, number, encoded in cursor.fetchall():
+            yield MinuteGroup(series, number), encoded
 
 
 def arguments_of(wanted: Sequence[Stretch], step: int) -> dict[str, Any]:
     """Return the arguments of a query over stretches that groups minutes by `step`."""
-    pipes, firsts, ends = zip(*wanted, strict=True)
-    columns = {"pipes": list(pipes), "firsts": list(firsts), "ends": list(ends)}
+    pipes, firsts, ends, names = zip(*wanted, strict=True)
+    series = [name or pipe_id for name, pipe_id in zip(names, pipes, strict=True)]
+    columns = {"pipes": list(pipes), "series": series, "firsts": list(firsts), "ends": list(ends)}
     return {**columns, "least": min(firsts), "most": max(ends), "step": step}
 
 
 def _add_derived(
-    found: GroupSums, unsealed: Collection[MinuteKey], at_seal: dict[MinuteKey, TrendSums], step: int
+    found: GroupSums,
+    unsealed: Mapping[MinuteKey, MinuteGroup],
+    changed: Mapping[MinuteKey, MinuteGroup],
+    at_seal: Mapping[MinuteKey, TrendSums],
 ) -> None:
-    for minute, books in books_of({*unsealed, *at_seal}).items():
-        key = MinuteGroup(minute.pipe_id, minute.bucket // step)
+    """Add open minutes, and sealed ones that may have `changed` since; most need no more than their facts."""
+    group_of = {**unsealed, **changed}
+    found.open.update(unsealed.values())
+    for minute, facts in facts_of(group_of).items():
         is_open = minute in unsealed
-        if is_open:
-            found.open.add(key)
-        elif not books.facts:  # the facts of an old minute may be past their retention
+        healthy = healthy_counts(facts)
+        if healthy and (is_open or all_are_delivered(facts)):  # loss in an open minute is not final
+            found.add(group_of.pop(minute), TrendSums(*healthy))
+    for minute, books in books_of(group_of).items():
+        key = group_of[minute]
+        if not books.facts and minute in at_seal:  # the facts of an old minute may be past their retention
             found.add(key, at_seal[minute])
-            continue
-        healthy = healthy_counts(books)
-        if healthy and (is_open or all_are_delivered(books)):  # loss in an open minute is not final
-            found.add(key, TrendSums(*healthy))
             continue
         account = derive(books)
         bins: Counts = {name: account.count(name) for name in Bin}

@@ -5,7 +5,7 @@ A block is used while it is final: no fact about its minutes has arrived since i
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -27,17 +27,20 @@ LENGTHS: Final = (720, 60, 5)  # of blocks in minutes, longest first; each is a 
 # Final blocks are added up by group; a block that is not final is a row of its own, without sums. OFFSET 0 keeps the
 # join an index scan for each stretch: the planner expects few rows, and would compare each block with every stretch.
 _BLOCKS: Final = """
-SELECT r.pipe_id, r.bucket / %(step)s, CASE WHEN r.is_final THEN NULL ELSE r.bucket END AS open_bucket,
+SELECT w.series, r.bucket / %(step)s,
+    CASE WHEN r.is_final THEN NULL ELSE r.pipe_id END AS open_pipe,
+    CASE WHEN r.is_final THEN NULL ELSE r.bucket END AS open_bucket,
     sum(r.accepted), sum(r.delivered), sum(r.undelivered), sum(r.lost),
     string_agg(r.lag_keys, ''), string_agg(r.lag_counts, ''), min(r.lag_min), max(r.lag_max)
-FROM unnest(%(pipes)s::varchar[], %(firsts)s::int[], %(ends)s::int[]) AS w(pipe_id, first, past)
+FROM unnest(%(pipes)s::varchar[], %(series)s::varchar[], %(firsts)s::int[], %(ends)s::int[])
+    AS w(pipe_id, series, first, past)
 CROSS JOIN LATERAL (
     SELECT * FROM mgmt_piperollup b
     WHERE b.pipe_id = w.pipe_id AND b.length = %(length)s AND b.bucket >= w.first AND b.bucket < w.past
         AND b.bucket >= %(least)s AND b.bucket < %(most)s
     OFFSET 0
 ) r
-GROUP BY 1, 2, 3
+GROUP BY 1, 2, 3, 4
 """
 
 
@@ -75,15 +78,24 @@ def covering(first: int, end: int, lengths: Sequence[int]) -> Iterator[BlockRang
     yield from covering(inner_end, end, shorter)
 
 
-def range_sums(pipe_ids: Sequence[str], first: int, end: int, step: int) -> RangeSums:
-    """Return the sums of the minutes from `first` (included) to `end` (excluded), in groups of `step` minutes."""
+def range_sums(series_of: Mapping[str, str], first: int, end: int, step: int) -> RangeSums:
+    """Return the sums of the minutes from `first` (included) to `end` (excluded), in groups of `step` minutes.
+
+    series_of: by pipe, the series that its minutes are added to
+    """
     lengths = [length for length in LENGTHS if step % length == 0]
     wanted: dict[int, list[Stretch]] = defaultdict(list)
     for length, its_first, its_end in _ranges(first, end, lengths):
-        wanted[length] += [Stretch(pipe_id, its_first, its_end) for pipe_id in pipe_ids]
+        wanted[length] += [Stretch(pipe_id, its_first, its_end, series) for pipe_id, series in series_of.items()]
     found = RangeSums()
     for length, shorter in zip(lengths, (*lengths[1:], 1), strict=True):
-        wanted[shorter] += _add_blocks(found, wanted[length], length, step)
+        for key, block, sums, packed in block_rows(wanted[length], length, step):
+            if block:  # not final: its minutes have to be added up from shorter blocks
+                wanted[shorter].append(block._replace(series=series_of[block.pipe_id]))
+                continue
+            found.groups.add(key, sums)
+            if packed:
+                found.packed.append((key, packed))
     minutes = minute_sums(wanted[1], step)
     for key, sums in minutes.sums.items():
         found.groups.add(key, sums)
@@ -102,28 +114,15 @@ def _ranges(first: int, end: int, lengths: Sequence[int]) -> Iterator[BlockRange
     yield from covering(until, end, ())
 
 
-def _add_blocks(found: RangeSums, wanted: Sequence[Stretch], length: int, step: int) -> list[Stretch]:
-    """Add the final blocks; return the others, whose minutes have to be added up from shorter ones."""
-    if not wanted:
-        return []
-    others = []
-    for key, bucket, sums, packed in block_rows(wanted, length, step):
-        if bucket is not None:
-            others.append(Stretch(key.pipe_id, bucket, bucket + length))
-            continue
-        found.groups.add(key, sums)
-        if packed:
-            found.packed.append((key, packed))
-    return others
-
-
 def block_rows(
     wanted: Sequence[Stretch], length: int, step: int
-) -> Iterator[tuple[MinuteGroup, int | None, TrendSums, PackedSketch | None]]:
-    """Yield final blocks added up in groups of `step` minutes, and each other block with its first bucket."""
+) -> Iterator[tuple[MinuteGroup, Stretch | None, TrendSums, PackedSketch | None]]:
+    """Yield final blocks added up in groups of `step` minutes, and each other block with its own minutes."""
+    if not wanted:
+        return
     with connection.cursor() as cursor:
         cursor.execute(_BLOCKS, arguments_of(wanted, step) | {"length": length})
-        for pipe_id, group, bucket, accepted, delivered, undelivered, lost, keys, counts, least, most in cursor:
-            sums = TrendSums(int(accepted), int(delivered), int(undelivered), int(lost))
-            packed = PackedSketch(bytes(keys), bytes(counts), least, most) if keys else None
-            yield MinuteGroup(pipe_id, group), bucket, sums, packed
+        for series, number, pipe_id, bucket, *counts, keys, sketched, least, most in cursor.fetchall():
+            packed = PackedSketch(bytes(keys), bytes(sketched), least, most) if keys else None
+            block = None if bucket is None else Stretch(pipe_id, bucket, bucket + length)
+            yield MinuteGroup(series, number), block, TrendSums(*map(int, counts)), packed

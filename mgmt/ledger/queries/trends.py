@@ -5,7 +5,7 @@ The sums are those of the pipe's own page (mgmt.ledger.queries.minutes).
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dataplane.ledger.sketch import P95, SketchGrid
 from mgmt.ledger.queries.bucket_range import MINUTE_S, BucketRange
@@ -13,6 +13,8 @@ from mgmt.ledger.queries.minute_sums import MinuteGroup, TrendSums
 from mgmt.ledger.queries.rollups import RangeSums, range_sums
 from mgmt.ledger.queries.timing import health_of, waiting_lags
 from mgmt.models import DestinationHealth
+
+_OTHERS: Final = "others"  # series of the pipes that only count in the total
 
 
 @dataclass(frozen=True)
@@ -52,25 +54,33 @@ class Trends(NamedTuple):
     total: Trend
 
 
-def trends_of(pipe_ids: Sequence[str], span: BucketRange, health: Iterable[DestinationHealth] | None = None) -> Trends:
+def trends_of(
+    pipe_ids: Sequence[str],
+    span: BucketRange,
+    health: Iterable[DestinationHealth] | None = None,
+    others: Sequence[str] = (),
+) -> Trends:
     """Return the trends of pipes.
 
-    health: of their destinations; read here if it is None
+    health: of the destinations of all these pipes; read here if it is None
+    others: pipes that only count in the total
     """
     step, parts = span.part_minutes, len(span.parts())
-    found = range_sums(pipe_ids, span.first, span.last + 1, step)
+    series_of = {pipe_id: pipe_id for pipe_id in pipe_ids} | dict.fromkeys(others, _OTHERS)
+    names = [*pipe_ids, _OTHERS] if others else list(pipe_ids)
+    found = range_sums(series_of, span.first, span.last + 1, step)
     first = span.first // step
     nothing = TrendSums()
-    sums = {pipe_id: [nothing] * parts for pipe_id in pipe_ids}
+    sums = {name: [nothing] * parts for name in names}
     for key, of_part in found.groups.sums.items():
-        sums[key.pipe_id][key.number - first] = of_part
-    lags = _lags(pipe_ids, span, found, health_of(pipe_ids) if health is None else health)
-    by_part, by_pipe = lags.quantiles(P95), lags.merged(parts).quantiles(P95)
+        sums[key.series][key.number - first] = of_part
+    lags = _lags(names, series_of, span, found, health_of(list(series_of)) if health is None else health)
+    by_part, by_series = lags.quantiles(P95), lags.merged(parts).quantiles(P95)
     everything = [TrendSums(*map(sum, zip(*same, strict=True))) for same in zip(*sums.values(), strict=True)]
     total = lags.of_all(parts)
     return Trends(
         by_pipe={
-            pipe_id: Trend(span, sums[pipe_id], by_part[row * parts : (row + 1) * parts], by_pipe[row])
+            pipe_id: Trend(span, sums[pipe_id], by_part[row * parts : (row + 1) * parts], by_series[row])
             for row, pipe_id in enumerate(pipe_ids)
         },
         total=Trend(span, everything or [nothing] * parts, total.quantiles(P95), total.merged(parts).quantiles(P95)[0]),
@@ -78,17 +88,21 @@ def trends_of(pipe_ids: Sequence[str], span: BucketRange, health: Iterable[Desti
 
 
 def _lags(
-    pipe_ids: Sequence[str], span: BucketRange, found: RangeSums, health: Iterable[DestinationHealth]
+    names: Sequence[str],
+    series_of: Mapping[str, str],
+    span: BucketRange,
+    found: RangeSums,
+    health: Iterable[DestinationHealth],
 ) -> SketchGrid:
-    """Return the end-to-end lags of each part of each pipe: a group is a pipe's row times the parts plus the part."""
+    """Return the end-to-end lags of each part of each series: a group is its row times the parts plus the part."""
     parts, first = len(span.parts()), span.first // span.part_minutes
-    row_of = {pipe_id: row for row, pipe_id in enumerate(pipe_ids)}
+    row_of = {name: row for row, name in enumerate(names)}
 
     def group_of(key: MinuteGroup) -> int:
-        return row_of[key.pipe_id] * parts + key.number - first
+        return row_of[key.series] * parts + key.number - first
 
     sketches = [(group_of(key), encoded) for key, encoded in found.sketches]
     for pipe_id, waiting in waiting_lags(health, span).items():
-        sketches.append((row_of[pipe_id] * parts + parts - 1, waiting.encode()))
+        sketches.append((row_of[series_of[pipe_id]] * parts + parts - 1, waiting.encode()))
     packed = [(group_of(key), one) for key, one in found.packed]
-    return SketchGrid(len(pipe_ids) * parts, sketches, packed)
+    return SketchGrid(len(names) * parts, sketches, packed)

@@ -12,7 +12,7 @@ from mgmt.deliveries.queries.health import health_rows
 from mgmt.deliveries.undelivered_views import problems_of
 from mgmt.ledger.queries.bucket_range import DEFAULT_SPAN, span_until
 from mgmt.ledger.queries.trends import trends_of
-from mgmt.pipes.queries.pipes import pipe_lines
+from mgmt.pipes.queries.pipes import pipe_lines, rates_of
 from mgmt.pipes.summary_serializers import (
     PIPE_SUMMARIES_EXAMPLE,
     SUMMARY_EXAMPLE,
@@ -61,5 +61,6 @@ class PipeSummariesView(View):
         ids = [pipe.id for pipe in pipes]
         health = health_rows(ids) if pipes else {}
         trends = trends_of(ids, span, chain.from_iterable(health.values())).by_pipe if pipes else {}
-        lines = pipe_lines(pipes=pipes, troubles=troubles, trends=trends, health=health, now=now) if pipes else []
+        rates = rates_of(ids, now) if pipes else {}
+        lines = pipe_lines(pipes=pipes, troubles=troubles, trends=trends, health=health, rates=rates)
         return paginator.get_paginated_response(PipeSummaryOut(lines, many=True).data)

@@ -1,11 +1,11 @@
 """Home: summary of a time range, undelivered messages by cause, and the pipes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cached_property
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
@@ -18,10 +18,11 @@ from django.views.decorators.http import require_safe
 from mgmt.deliveries.queries.health import health_rows
 from mgmt.deliveries.queries.undelivered import UndeliveredCause, recent_failures
 from mgmt.deliveries.undelivered_views import ProblemLine, problem_line, problems_of
-from mgmt.ledger.queries.bucket_range import DEFAULT_SPAN, span_until
-from mgmt.ledger.queries.trends import Trend, trends_of
+from mgmt.ledger.queries.bucket_range import DEFAULT_SPAN, BucketRange, span_until
+from mgmt.ledger.queries.trends import Trend, Trends, trends_of
 from mgmt.messages.queries.message_search import is_message_name
-from mgmt.pipes.queries.pipes import PipeSummary, pipe_lines
+from mgmt.models import DestinationHealth, Pipe
+from mgmt.pipes.queries.pipes import PipeSummary, pipe_lines, rates_of
 from mgmt.web import access
 from mgmt.web.export import KINDS, export
 from mgmt.web.rendering import as_curl, for_members, once, show, tenant_of, viewer_of
@@ -47,6 +48,15 @@ _FIGURES: Final = (
 _FILE_COLUMNS: Final = ("pipe", "name", "state", "revision", *_FIGURES)
 
 
+class PipeChoice(NamedTuple):
+    """The pipes that a page lists: the `most` after the cursor `after`, of those whose names contain `q`."""
+
+    q: str
+    order: SortOrder
+    after: str
+    most: int
+
+
 @dataclass(frozen=True)
 class HomeSummary:
     """Numbers of the summary line and the totals of all pipes. `per_s`: events accepted per second in the last minute.
@@ -59,6 +69,77 @@ class HomeSummary:
     undelivered: int
     per_s: float
     trend: Trend
+
+
+class HomeFigures:
+    """Figures of home, each read once, by the first part of the page that shows it.
+
+    Sorting by name needs no figures, so only the pipes of one page are read one by one, and the others as a sum.
+    """
+
+    def __init__(self, pipes: Sequence[Pipe], span: BucketRange, now: datetime, choice: PipeChoice) -> None:
+        """`pipes`: all of the tenant, by name."""
+        self._pipes, self._span, self._now, self._choice = pipes, span, now, choice
+
+    @cached_property
+    def troubles(self) -> list[UndeliveredCause]:
+        """Causes of undelivered messages of all pipes."""
+        return problems_of(list(self._pipes), self._now)
+
+    @cached_property
+    def summary(self) -> HomeSummary:
+        """Numbers of the summary line."""
+        needs_you = sum(1 for trouble in self.troubles if trouble.needs_you)
+        return HomeSummary(
+            needs_you=needs_you,
+            retrying=len(self.troubles) - needs_you,
+            undelivered=sum(trouble.count for trouble in self.troubles),
+            per_s=sum(self._rates.values()),
+            trend=self._trends.total,
+        )
+
+    @cached_property
+    def page(self) -> tuple[Sequence[PipeSummary], str]:
+        """Lines of the page, and the cursor of the next one."""
+        if self._choice.order.column == _BY_NAME.column:
+            return self._lines, self._chosen[1]
+        return page_after(self._lines, lambda line: line.pipe.id, self._choice.after, self._choice.most)
+
+    @cached_property
+    def _chosen(self) -> tuple[Sequence[Pipe], str]:
+        """Pipes whose lines are needed: those of the page, or all that match if the order depends on figures."""
+        choice = self._choice
+        matching = [pipe for pipe in self._pipes if choice.q.lower() in pipe.name.lower()]
+        if choice.order.column != _BY_NAME.column:
+            return matching, ""
+        in_order = arranged(matching, lambda pipe: pipe.name, descending=choice.order.descending)
+        return page_after(in_order, lambda pipe: pipe.id, choice.after, choice.most)
+
+    @cached_property
+    def _lines(self) -> list[PipeSummary]:
+        lines = pipe_lines(
+            pipes=self._chosen[0],
+            troubles=self.troubles,
+            trends=self._trends.by_pipe,
+            health=self._health,
+            rates=self._rates,
+        )
+        order = self._choice.order
+        return arranged(lines, _COLUMNS[order.column], descending=order.descending)
+
+    @cached_property
+    def _trends(self) -> Trends:
+        chosen = [pipe.id for pipe in self._chosen[0]]
+        others = [pipe.id for pipe in self._pipes if pipe.id not in set(chosen)]
+        return trends_of(chosen, self._span, chain.from_iterable(self._health.values()), others)
+
+    @cached_property
+    def _health(self) -> Mapping[str, Sequence[DestinationHealth]]:
+        return health_rows([pipe.id for pipe in self._pipes])
+
+    @cached_property
+    def _rates(self) -> Mapping[str, float]:
+        return rates_of([pipe.id for pipe in self._pipes], self._now)
 
 
 @for_members
@@ -75,23 +156,12 @@ def home(request: HttpRequest) -> HttpResponseBase:
     pipes = list(access.pipes_of(viewer_of(request)).filter(tenant=tenant).order_by("name")) if tenant else []
     chosen = request.GET.get("range", "")
     span = span_until(chosen if chosen in RANGES else DEFAULT_SPAN, now)
-    troubles = once(partial(problems_of, pipes, now))
     order = order_of(request.GET.get("sort", ""), _COLUMNS, _BY_NAME)
-    ids = [pipe.id for pipe in pipes]
-    health = once(partial(health_rows, ids))
-    get_trends = once(lambda: trends_of(ids, span, chain.from_iterable(health().values())))
-    get_all = once(
-        lambda: (
-            pipe_lines(pipes=pipes, troubles=troubles(), trends=get_trends().by_pipe, health=health(), now=now)
-            if pipes
-            else []
-        )
-    )
-    get_lines = once(lambda: _matching(get_all(), q, order))
     if (kind := request.GET.get("format", "")) in KINDS:
-        return export(kind, map(_row, get_lines()), _FILE_COLUMNS, name="pipes")
+        every = HomeFigures(pipes, span, now, PipeChoice(q, order, "", len(pipes)))
+        return export(kind, map(_row, every.page[0]), _FILE_COLUMNS, name="pipes")
     after = request.GET.get("after", "")
-    get_page = once(lambda: page_after(get_lines(), _id_of, after, MOST_PIPES))
+    figures = HomeFigures(pipes, span, now, PipeChoice(q, order, after, MOST_PIPES))
     of_range = {} if span.name == DEFAULT_SPAN else {"range": span.name}
     kept = of_range | ({"q": q} if q else {})
     sort = {"sort": str(order)} if order != _BY_NAME else {}
@@ -108,31 +178,13 @@ def home(request: HttpRequest) -> HttpResponseBase:
         "query": urlencode(kept | sort),
         "has_pipes": bool(pipes),
         "get_pipe_count": lambda: len(pipes),
-        "get_summary": once(lambda: _summary(troubles(), get_all(), get_trends().total)),
-        "get_troubles": once(lambda: _problem_lines(troubles(), now)),
-        "get_links": once(lambda: _links(troubles())),
-        "get_trouble_sum": once(lambda: _sum(troubles())),
-        "get_lines": once(lambda: get_page()[0]),
-        "get_next": once(lambda: get_page()[1]),
+        "figures": figures,
+        "get_troubles": once(lambda: _problem_lines(figures.troubles, now)),
+        "get_links": once(lambda: _links(figures.troubles)),
+        "get_trouble_sum": once(lambda: _sum(figures.troubles)),
         "curl": as_curl(request, f"tenants/{tenant.id}/pipes/" if tenant else "pipes/"),
     }
     return show(request, "pipes/home.html", context, tenant=tenant, live=_LIVE)
-
-
-def _matching(lines: list[PipeSummary], q: str, order: SortOrder) -> list[PipeSummary]:
-    found = [line for line in lines if q.lower() in line.pipe.name.lower()]
-    return arranged(found, _COLUMNS[order.column], descending=order.descending)
-
-
-def _summary(troubles: list[UndeliveredCause], lines: list[PipeSummary], total: Trend) -> HomeSummary:
-    needs_you = sum(1 for trouble in troubles if trouble.needs_you)
-    return HomeSummary(
-        needs_you=needs_you,
-        retrying=len(troubles) - needs_you,
-        undelivered=sum(trouble.count for trouble in troubles),
-        per_s=sum(line.per_s for line in lines),
-        trend=total,
-    )
 
 
 def _problem_lines(troubles: list[UndeliveredCause], now: datetime) -> list[ProblemLine]:
@@ -146,10 +198,6 @@ def _links(troubles: list[UndeliveredCause]) -> dict[str, str]:
     for trouble in troubles:
         links[trouble.pipe_id] = "#undelivered" if trouble.pipe_id in links else problem_line(trouble).link
     return links
-
-
-def _id_of(line: PipeSummary) -> str:
-    return line.pipe.id
 
 
 def _row(line: PipeSummary) -> dict[str, object]:

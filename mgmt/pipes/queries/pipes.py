@@ -84,12 +84,12 @@ def pipe_lines(
     troubles: Sequence[UndeliveredCause],
     trends: Mapping[str, Trend],
     health: Mapping[str, Sequence[DestinationHealth]],
-    now: datetime,
+    rates: Mapping[str, float],
 ) -> list[PipeSummary]:
-    """Return one line for each pipe, in the given order; `trends` and `health` have at least these pipes."""
-    ids = [pipe.id for pipe in pipes]
-    standings, rates = pipe_statuses(pipes), rates_of(ids, now)
-    loss_alerts = open_loss_alerts(ids)
+    """Return one line for each pipe, in the given order; the figures are of at least these pipes."""
+    if not pipes:
+        return []
+    standings, loss_alerts = pipe_statuses(pipes), open_loss_alerts([pipe.id for pipe in pipes])
     causes_of: defaultdict[str, list[UndeliveredCause]] = defaultdict(list)
     for trouble in troubles:
         causes_of[trouble.pipe_id].append(trouble)

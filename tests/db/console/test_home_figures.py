@@ -59,12 +59,12 @@ def test_totals_are_those_of_all_pipes(
     Truth(other).seal(bucket, accepted=11, lost=1)
     Truth(other).moved(bucket_at(timezone.now()) - 1, list(range(100, 160)))
     context = alices.get("/").context
-    lines, total = context["get_lines"](), context["get_summary"]()
+    lines, total = context["figures"].page[0], context["figures"].summary
     assert total.per_s == sum(line.per_s for line in lines) > 0
     assert total.trend.whole.delivered == sum(line.delivered for line in lines) == 7 + 10
     assert total.trend.whole.undelivered == 2 + 1, "the loss in the open minute is not final"
     assert f"Delivered (1 h) {100 * 17 / 20:.1f}% " in summary_of(alices) + " "
-    assert alices.get("/", {"q": "refunds"}).context["get_summary"]().trend.whole == total.trend.whole
+    assert alices.get("/", {"q": "refunds"}).context["figures"].summary.trend.whole == total.trend.whole
 
 
 @pytest.mark.parametrize("span", ["1h", "6h", "24h"])
@@ -76,7 +76,7 @@ def test_figures_of_a_pipe_are_those_of_the_page_to_which_they_link(
     truth.lag(bucket - 200, "transmit:crm", "out", [4_000_000] * 30)
     truth.seal(bucket - 1_000, accepted=500)
     home = alices.get("/", {"range": span})
-    (line,) = home.context["get_lines"]()
+    (line,) = home.context["figures"].page[0]
     hrefs = re.findall(rf'href="(/pipes/{truth.pipe.id}/\?range=[^"]+)"', home.text)
     assert len(hrefs) == 4, "events in, lag, delivered, lost"
     for href in hrefs:
@@ -104,7 +104,7 @@ def test_undelivered_of_a_pipe_links_to_its_only_cause_or_to_the_list(alices: Cl
 def test_sparklines_show_the_rows_and_name_their_range(alices: Client, truth: Truth, bucket: int):
     truth.seal(bucket - 20, accepted=600, lost=60)
     page = alices.get("/")
-    (line,) = page.context["get_lines"]()
+    (line,) = page.context["figures"].page[0]
     whole = [10 / 60 / len(minutes) for minutes in line.trend.span.parts() if bucket in minutes]
     sealed = [600 / 60 / len(minutes) for minutes in line.trend.span.parts() if bucket - 20 in minutes]
     assert sealed == [2.0], "a whole part of five minutes"
@@ -151,3 +151,29 @@ def test_problems_and_sparklines_cost_no_query_for_each_row(
         store_dead(truth.pipe, range(200 + 10 * number, 203 + 10 * number), start_of(10**7), cause=f"cause-{number}")
     with django_assert_max_num_queries(34):
         alices.get("/")
+
+
+def test_pages_of_pipes_by_name_show_the_figures_and_the_totals_of_the_whole_list(
+    alices: Client, truth: Truth, tenant: Tenant, a_spec: MakeSpec, alice: User, monkeypatch: pytest.MonkeyPatch
+):
+    for number in range(4):
+        pipe = create_pipe(tenant=tenant, name=f"pipe {number}", spec=a_spec(), author=alice)
+        go_live(pipe)
+        Truth(pipe).moved(bucket_at(timezone.now()) - 1, [100 + number])
+    by_lag = alices.get("/", {"sort": "-lag"}).context["figures"]
+    every = {line.pipe.name: (line.delivered, line.lag_p95_us, line.undelivered) for line in by_lag.page[0]}
+    monkeypatch.setattr("mgmt.pipes.pages.home.MOST_PIPES", 2)
+    for sort in ("name", "-name"):
+        names: list[str] = []
+        after = ""
+        while after or not names:
+            figures = alices.get("/", {"sort": sort, "after": after}).context["figures"]
+            lines, after = figures.page
+            assert len(lines) <= 2
+            assert {line.pipe.name: (line.delivered, line.lag_p95_us, line.undelivered) for line in lines}.items() <= (
+                every.items()
+            )
+            assert figures.summary.trend == by_lag.summary.trend
+            names += [line.pipe.name for line in lines]
+        assert names == sorted(every, reverse=sort == "-name")
+    assert len(every) == 5

@@ -6,15 +6,16 @@ import pytest
 from django.utils import timezone
 from pytest_django.fixtures import DjangoAssertNumQueries
 
+from controlplane.observer.rollups import keep_rollups
 from controlplane.observer.seal import seal_row
 from dataplane.ledger.bins import Bin
-from mgmt.ledger.queries.bucket_range import BucketRange
+from mgmt.ledger.queries.bucket_range import BucketRange, start_of
 from mgmt.ledger.queries.ledger import accounts
 from mgmt.ledger.queries.minute_sums import TrendSums
 from mgmt.ledger.queries.minutes import MinuteLoss, minute_lines
 from mgmt.ledger.queries.timing import timing
 from mgmt.ledger.queries.trends import trends_of
-from mgmt.models import LateCount, Pipe, Tenant, User
+from mgmt.models import LateCount, Pipe, PipeRollup, Tenant, User
 from mgmt.services import create_pipe
 from tests.db.cast import MakeSpec
 from tests.db.console.truth import Truth, go_live
@@ -100,8 +101,32 @@ def test_query_count_does_not_depend_on_the_number_of_pipes(
     truth: Truth, tenant: Tenant, a_spec: MakeSpec, alice: User, django_assert_num_queries: DjangoAssertNumQueries
 ):
     truth.moved(LAST, [1])
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(5):
         trends_of([truth.pipe.id], HOUR)
     others = [create_pipe(tenant=tenant, name=f"other {n}", spec=a_spec(), author=alice).id for n in range(4)]
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(5):
         trends_of([truth.pipe.id, *others], HOUR)
+    truth.fact(LAST, "transmit:crm", "dead", [1], "rejected")  # its bin depends on offsets
+    with django_assert_num_queries(10):
+        trends_of([truth.pipe.id, *others], HOUR)
+
+
+def test_pipes_that_only_count_in_the_total_leave_the_others_and_the_total_as_they_are(
+    truth: Truth, tenant: Tenant, a_spec: MakeSpec, alice: User
+):
+    others = [create_pipe(tenant=tenant, name=f"other {n}", spec=a_spec(), author=alice) for n in range(3)]
+    for number, pipe in enumerate([truth.pipe, *others]):
+        go_live(pipe)
+        its = Truth(pipe)
+        its.seal(LAST - 7, accepted=600 + number, lost=number)
+        its.moved(LAST, [number])
+        its.fact(LAST, "transmit:crm", "dead", [number], "rejected")
+        its.lag(LAST - 7, "transmit:crm", "out", [10_000 * (number + 1)] * 20)
+        its.lag(LAST, "transmit:crm", "out", [90_000 * (number + 1)])
+    keep_rollups(start_of(LAST), 60)
+    assert PipeRollup.objects.filter(is_final=True).exists()
+    every = [truth.pipe.id, *(pipe.id for pipe in others)]
+    apart, whole = trends_of(every[:2], HOUR, others=every[2:]), trends_of(every, HOUR)
+    assert apart.total == whole.total
+    assert apart.by_pipe == {pipe_id: whole.by_pipe[pipe_id] for pipe_id in every[:2]}
+    assert trends_of([], HOUR, others=every) == ({}, whole.total)

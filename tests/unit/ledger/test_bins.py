@@ -418,7 +418,7 @@ KEYS = [
 def test_counts_of_a_healthy_bucket_are_those_of_its_account(found: dict[FactKey, set[int]]):
     one = books({key: at(*offsets) for key, offsets in found.items()})
     account = derive(one)
-    assert healthy_counts(one) == (len(account.acked), account.count(Bin.DELIVERED))
+    assert healthy_counts(one.facts) == (len(account.acked), account.count(Bin.DELIVERED))
     assert not any(account.count(name) for name in (Bin.DEAD, Bin.HELD, Bin.RETRYING))
 
 
@@ -426,19 +426,19 @@ def test_counts_of_a_healthy_bucket_are_those_of_its_account(found: dict[FactKey
 def test_bucket_is_all_delivered_only_if_each_unit_of_its_account_is(found: dict[FactKey, set[int]]):
     one = books({key: at(*offsets) for key, offsets in found.items() if offsets})
     account = derive(one)
-    assert not (all_are_delivered(one) and any(account.count(name) for name in Bin if name != Bin.DELIVERED))
+    assert not (all_are_delivered(one.facts) and any(account.count(name) for name in Bin if name != Bin.DELIVERED))
     plain = all(key.fact in (Fact.SENT, Fact.DELIVERED) and not key.child for key in one.facts)
     if plain and not any(account.count(name) for name in Bin if name != Bin.DELIVERED):
-        assert all_are_delivered(one)
+        assert all_are_delivered(one.facts)
 
 
 def test_bucket_is_all_delivered_once_its_last_unit_is():
     facts = moving(1, 2)
-    assert not all_are_delivered(books(facts))
-    assert not all_are_delivered(books({**facts, FactKey(TRANSMIT, Fact.DELIVERED): at(1)}))
-    assert all_are_delivered(books({**facts, FactKey(TRANSMIT, Fact.DELIVERED): at(1, 2)}))
+    assert not all_are_delivered(facts)
+    assert not all_are_delivered({**facts, FactKey(TRANSMIT, Fact.DELIVERED): at(1)})
+    assert all_are_delivered({**facts, FactKey(TRANSMIT, Fact.DELIVERED): at(1, 2)})
     ingested = {FactKey(INGEST, Fact.SENT, ACKED): at(1, 2, 3)}
-    assert not all_are_delivered(books({**facts, FactKey(TRANSMIT, Fact.DELIVERED): at(1, 2), **ingested}))
+    assert not all_are_delivered({**facts, FactKey(TRANSMIT, Fact.DELIVERED): at(1, 2), **ingested})
 
 
 @pytest.mark.parametrize(
@@ -455,5 +455,5 @@ def test_bucket_is_all_delivered_once_its_last_unit_is():
     ids=str,
 )
 def test_bucket_with_a_failure_a_wait_or_a_split_message_has_no_healthy_counts(key: FactKey):
-    assert healthy_counts(books(moving(1, 2))) == (2, 0)
-    assert healthy_counts(books({**moving(1, 2), key: at(1)})) is None
+    assert healthy_counts(moving(1, 2)) == (2, 0)
+    assert healthy_counts({**moving(1, 2), key: at(1)}) is None

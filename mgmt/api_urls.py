@@ -34,7 +34,7 @@ from mgmt.deliveries.api import (
     WaitingView,
 )
 from mgmt.delivery_tests.api import DestinationTestsView, DestinationTestView
-from mgmt.event_types.api import AsyncApiView, EventTypesView
+from mgmt.event_types.api import AsyncApiView, EventTypesView, SubjectTrafficView
 from mgmt.ledger.api import LagView, MinuteLossesView, MinutesView, MinuteView, TimingView, UnitsView
 from mgmt.lookups.api import LookupTablesView, LookupTableView, RowView, UploadView
 from mgmt.messages.api import MessageSearchView, MessagesView, MessageView, TenantMessagesView
@@ -254,6 +254,7 @@ urlpatterns = [
     path("schemas/check/", CheckDraftView.as_view(), name="check-draft"),
     path("schemas/texts/", SchemaTextsView.as_view(), name="schema-texts"),
     path("schemas/<row_id:subject>/", SubjectView.as_view(), name="subject"),
+    path("schemas/<row_id:subject>/traffic/", SubjectTrafficView.as_view(), name="subject-traffic"),
     path("schemas/<row_id:subject>/versions/", VersionsOfSubjectView.as_view(), name="subject-versions"),
     path("schemas/<row_id:subject>/versions/<number:number>/", VersionOfSubjectView.as_view(), name="subject-version"),
     path("tenants/<row_id:tenant>/schemas/config/", RegistryConfigView.as_view(), name="registry-config"),

@@ -11,7 +11,7 @@ from mgmt.cells.models.scaling import ScaleGroup, ScaleSample
 from mgmt.cells.models.signals import LaneSignal
 from mgmt.deliveries.models import DeadLetter, DestinationHealth, HeldMessage, ListedMessage, OffsetSet, Redrive
 from mgmt.delivery_tests.models import DestinationTest
-from mgmt.event_types.models import EventType, SourceEventTypes
+from mgmt.event_types.models import EventType, SourceEventTypes, VersionHour
 from mgmt.ledger.models import (
     AttemptCount,
     AuditOffset,
@@ -125,4 +125,5 @@ __all__ = [
     "Topic",
     "Usage",
     "User",
+    "VersionHour",
 ]

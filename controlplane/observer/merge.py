@@ -1,8 +1,8 @@
 """Merge audit records: unite sets, merge sketches and breakdowns, keep the highest marks. Pure.
 
-Sets and marks depend neither on order nor on repeats. Sketches, usage and rejections add up, so each record is counted
-once: the offset moves in the transaction that stores the record, and a record that a writer sent again has the same
-number.
+Sets and marks depend neither on order nor on repeats. Sketches, usage and counts of events add up, so each record is
+counted once: the offset moves in the transaction that stores the record, and a record that a writer sent again has the
+same number.
 """
 
 from collections import Counter
@@ -19,6 +19,7 @@ from dataplane.ledger.fields import FieldObservation
 from dataplane.ledger.rejections import RejectionReport
 from dataplane.ledger.sketch import LagSketch
 from dataplane.ledger.usage import PipeShare, spent
+from dataplane.ledger.version_traffic import VersionTraffic
 from dataplane.names import PartitionKey, transmit_node
 
 _Mergeable = TypeVar("_Mergeable", LagSketch, Breakdown)
@@ -92,6 +93,7 @@ class MergedRecords(Struct):
     deliveries: Counter[AttemptCountId] = field(default_factory=Counter)
     samples: list[FieldObservation] = field(default_factory=list)
     rejections: list[RejectionReport] = field(default_factory=list)
+    traffic: list[VersionTraffic] = field(default_factory=list)
 
     def add(self, audit: AuditRecord, partition: int, *, is_repeat: bool = False) -> None:
         """Add one record of this audit partition; of a repeat, add only sets and marks."""
@@ -120,6 +122,7 @@ class MergedRecords(Struct):
         self._add_usage(audit)
         self.samples += audit.fields
         self.rejections += audit.rejections
+        self.traffic += audit.traffic
 
     def _add_usage(self, audit: AuditRecord) -> None:
         """Divide the usage of each record separately: efforts are comparable only within one record."""

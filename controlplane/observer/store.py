@@ -31,6 +31,7 @@ from controlplane.observer.rows import (
 )
 from controlplane.observer.runs import ReportRuns, save_runs
 from controlplane.observer.usage import add_usage, refusals
+from controlplane.observer.version_traffic import add_traffic
 from dataplane.names import PartitionKey
 from mgmt.alerts.services.alerts import note_failures
 from mgmt.models import AuditOffset, DeliveryAttempt
@@ -69,6 +70,7 @@ class LedgerStore:
             save_ends(batch.ends, now)
             save_runs(batch.counted, now)
             add_rejections(batch.tally.rejections)
+            add_traffic(batch.tally.traffic)
             note_failures(failures=refusals(batch.tally.usage, now), now=now)
         self.offsets |= batch.moves
         self.counted |= batch.counted

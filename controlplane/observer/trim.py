@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 
 from mgmt.deliveries.queries.message_selection import HOUR_S
 from mgmt.deliveries.queries.throughput import DELIVERIES_KEPT_H
+from mgmt.event_types.models import HOURS_KEPT_D
 from mgmt.models import (
     Alert,
     AttemptCount,
@@ -30,6 +31,7 @@ from mgmt.models import (
     RejectionMinute,
     ReportRun,
     Usage,
+    VersionHour,
 )
 from mgmt.patterns.blocks import block_at
 from mgmt.rejections.models import REJECTIONS_KEPT_D
@@ -43,6 +45,7 @@ MARKS_FOR: Final = timedelta(days=2)
 ALERTS_FOR: Final = timedelta(days=90)
 HOURS_FOR: Final = timedelta(days=29)  # four weeks are compared
 REJECTIONS_FOR: Final = timedelta(days=REJECTIONS_KEPT_D)
+VERSIONS_FOR: Final = timedelta(days=HOURS_KEPT_D)
 SAMPLES_FOR: Final = timedelta(hours=2)  # a block is judged within one hour, or never
 USAGE_FOR: Final = timedelta(days=400)  # a year, and the month with which it is compared
 
@@ -77,6 +80,7 @@ def trim(now: datetime, *, attempts_keep_h: int, seals_keep_d: int, ends_keep: t
         LateCount.objects.filter(bucket__lt=seals_before),
         RejectionMinute.objects.filter(minute__lt=int((now - REJECTIONS_FOR).timestamp()) // 60),
         Rejection.objects.filter(last_at__lt=now - REJECTIONS_FOR),
+        VersionHour.objects.filter(hour__lt=int((now - VERSIONS_FOR).timestamp()) // HOUR_S),
         ReportRun.objects.filter(at__lt=now - RUNS_FOR),
         LimitCount.objects.filter(ends_at__lt=now),
     ]

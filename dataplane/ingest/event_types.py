@@ -57,7 +57,8 @@ def admit_or_note(
     try:
         _admit(gate, event, now_us)
         if len(event.body) > max_event_bytes >= len(body):
-            raise EventMisfitError("schema", "", f"needs at most {max_event_bytes} bytes as JSON")
+            misfit = EventMisfitError("schema", "", f"needs at most {max_event_bytes} bytes as JSON")
+            raise misfit.of_type("", event.schema)
     except EventMisfitError as exc:
         if exc.is_unloaded and is_loading:
             raise _refusal(exc) from exc
@@ -78,4 +79,6 @@ def _admit(gate: EventTypeGate, event: ReceivedEvent, now_us: int) -> None:
 def _refusal(misfit: EventMisfitError) -> EventRejectedError:
     if misfit.is_unloaded:
         return EventRejectedError(503, misfit.code, misfit.reason, retry_after_s=RETRY_AFTER_S)
-    return schema_refusal(misfit.pointer, misfit.reason, misfit.code, misfit.event_type)
+    refusal = schema_refusal(misfit.pointer, misfit.reason, misfit.code, misfit.event_type)
+    refusal.version = misfit.version
+    return refusal

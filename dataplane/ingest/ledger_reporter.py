@@ -3,21 +3,21 @@
 import os
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from msgspec import Struct, field
 
 from dataplane.ingest.journal import AckJournal, JournalledAck
 from dataplane.ingest.rejections import RejectionBook
+from dataplane.ingest.version_traffic import TrafficBook
 from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord
 from dataplane.ledger.facts import ACKED, INGEST, LOG, REUSED, Fact, FactBook, FactKey, log_key
-from dataplane.ledger.rejections import RejectionReport
 from dataplane.ledger.report_parts import encode_parts
-from dataplane.ledger.usage import UsageReport
 from dataplane.names import AUDIT_TOPIC
 from dataplane.record_limits import REPORT_BYTES
 from dataplane.runtime.producers.replaceable import ReplaceableProducer
@@ -28,7 +28,8 @@ LATE_S: Final = 10.0  # without a stored report for this long, reporting counts 
 MOST_UNREPORTED: Final = 1_000_000  # ACKed events; above it no event is accepted: memory and journal would grow
 _ACKED: Final = FactKey(INGEST, Fact.SENT, ACKED)
 _REUSED: Final = FactKey(LOG, Fact.SENT, REUSED)
-_ALL_CELLS: Final = ""  # usage and rejections are reported for the process, which serves all cells
+_NO_COUNTS: Final[Mapping[str, Any]] = MappingProxyType({})
+_ALL_CELLS: Final = ""  # counts are reported for the process, which serves all cells
 
 
 class ReportBooks(Struct):
@@ -37,6 +38,29 @@ class ReportBooks(Struct):
     facts: FactBook = field(default_factory=FactBook)
     lags: LagBook = field(default_factory=LagBook)
     events: int = 0
+
+
+class EventCounts(NamedTuple):
+    """Counts that are reported for the process, not by cell."""
+
+    usage: UsageBook
+    rejections: RejectionBook
+    traffic: TrafficBook
+
+    @property
+    def is_due(self) -> bool:
+        """True if a report of one of them is due."""
+        return any(book.is_due for book in self)
+
+    def hasten(self) -> None:
+        """Make all reports due now, because the process is about to end."""
+        for book in self:
+            book.hasten()
+
+    def take_if_due(self) -> dict[str, Any]:
+        """Return the fields of an audit record whose counts are due, and reset these counts."""
+        found = {name: book.take_if_due() for name, book in self._asdict().items()}
+        return {name: counts for name, counts in found.items() if counts}
 
 
 class LedgerReporter:
@@ -52,16 +76,14 @@ class LedgerReporter:
         producer: Producer | ReplaceableProducer,
         journal: AckJournal,
         replica: str,
-        usage: UsageBook,
-        rejections: RejectionBook,
+        counts: EventCounts,
         *,
         report_bytes: int = REPORT_BYTES,
     ) -> None:
         self._producer = producer
         self._journal = journal
         self._replica = replica
-        self._usage = usage
-        self._rejections = rejections
+        self._counts = counts
         self._report_bytes = report_bytes
         self._run = os.urandom(8).hex()
         self._sequences: Counter[str] = Counter()  # of the last record, by cell
@@ -136,7 +158,7 @@ class LedgerReporter:
             with suppress(OSError):  # the next run reports the journal's entries once more
                 self._journal.reported()
         is_owing = any(len(books.facts) for books in self._books.values())
-        is_owing = is_owing or self._usage.is_due or self._rejections.is_due
+        is_owing = is_owing or self._counts.is_due
         if is_owing and time.monotonic() >= self._due:
             self._due = time.monotonic() + every_s
             self._begin()
@@ -147,8 +169,7 @@ class LedgerReporter:
         The journal keeps the rest.
         """
         deadline = time.monotonic() + seconds
-        self._usage.hasten()
-        self._rejections.hasten()
+        self._counts.hasten()
         while time.monotonic() < deadline:
             self.report_if_due(0)
             if not self._unstored and not self._begun:
@@ -162,20 +183,17 @@ class LedgerReporter:
         except OSError as exc:
             self._error = f"cannot rotate the ACK journal: {exc.strerror}"
             return
-        if not self._is_owing:  # only usage and rejections to report
+        if not self._is_owing:  # only counts to report
             self._stored_s = time.monotonic()
         unstored = {cell: self._records(cell, book) for cell, book in self._books.items()}
-        usage, rejections = self._usage.take_if_due(), self._rejections.take_if_due()
-        if usage is not None or rejections:
-            unstored[_ALL_CELLS] = self._records(_ALL_CELLS, ReportBooks(), usage, rejections)
+        if counts := self._counts.take_if_due():
+            unstored[_ALL_CELLS] = self._records(_ALL_CELLS, ReportBooks(), counts)
         self._begun, self._unstored = True, unstored
         self._events = sum(book.events for book in self._books.values())
         self._books = defaultdict(ReportBooks)
         self._send()
 
-    def _records(
-        self, cell: str, book: ReportBooks, usage: UsageReport | None = None, rejections: Sequence[RejectionReport] = ()
-    ) -> deque[bytes]:
+    def _records(self, cell: str, book: ReportBooks, counts: Mapping[str, Any] = _NO_COUNTS) -> deque[bytes]:
         audit = AuditRecord(
             version=AUDIT_VERSION,
             cell=cell,
@@ -186,10 +204,9 @@ class LedgerReporter:
             outputs=[],
             facts=book.facts.sets(),
             lags=book.lags.sketches(),
-            usage=usage,
             run=self._run,
             sequence=self._sequences[cell] + 1,
-            rejections=list(rejections),
+            **counts,
         )
         records = encode_parts(audit, self._report_bytes)
         self._sequences[cell] += len(records)

@@ -12,6 +12,7 @@ class EventRejectedError(Exception):
 
     pointer:    JSON pointer into the event; "" for all of it
     event_type: name of the event's type; "" if it is unknown or the source has one type
+    version:    version of a schema that an event does not fit, `<subject>@<number>`; "" if it was checked with none
     """
 
     def __init__(
@@ -24,6 +25,7 @@ class EventRejectedError(Exception):
         self.retry_after_s = retry_after_s
         self.pointer = pointer
         self.event_type = event_type
+        self.version = ""
         self.policies: list[str] = []  # names of the exceeded quotas
         self.headers: list[tuple[str, str]] = []  # of the response
 

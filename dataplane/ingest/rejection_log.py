@@ -17,6 +17,7 @@ from dataplane.ingest.rejections import (
     shown_place,
 )
 from dataplane.ingest.route import SourceRoute
+from dataplane.ingest.version_traffic import TrafficBook
 from dataplane.ledger.rejections import RejectionSample
 from dataplane.ledger.units import MINUTE_US
 from dataplane.plan.masked_fields import WHOLE_EVENT, MaskedField, hides, masked_fields
@@ -30,9 +31,10 @@ _Masks = frozenset[MaskedField]
 class RejectionLog:
     """Takes the rejected events of all sources. `table`: has the plans of their pipes, which say what is masked."""
 
-    def __init__(self, table: ControlTable, book: RejectionBook) -> None:
+    def __init__(self, table: ControlTable, book: RejectionBook, traffic: TrafficBook) -> None:
         self._table = table
         self._book = book
+        self._traffic = traffic
         self._masks: dict[str, tuple[tuple[int, ...], _Masks]] = {}
 
     def note(
@@ -40,11 +42,12 @@ class RejectionLog:
     ) -> None:
         """Count an event that is refused to its sender, unless a retry or a quota ends that. A hot path of senders."""
         if is_counted(refusal):
-            self._book.add(self.describe(route, refusal, now_us, body, value))
+            self.add(self.describe(route, refusal, now_us, body, value))
 
     def add(self, rejection: RejectedEvent) -> None:
         """Count an event that was described before."""
         self._book.add(rejection)
+        self._traffic.reject(rejection.key.pipe, rejection.key.source, rejection.version, rejection.at_us)
 
     def describe(
         self, route: SourceRoute, refusal: EventRejectedError, now_us: int, body: bytes | None, value: Any = None
@@ -64,7 +67,7 @@ class RejectionLog:
         sample = None
         if body is not None and self._book.wants_sample(key):
             sample = RejectionSample(now_us, len(body), sample_body(body, value, masks, refusal.pointer))
-        return RejectedEvent(key, detail[:DETAIL_CHARS], sample)
+        return RejectedEvent(key, detail[:DETAIL_CHARS], sample, refusal.version, now_us)
 
     def _masks_of(self, pipe: PipeRecord) -> _Masks:
         """Return what the revisions that run mask; the whole event if the plan of one is not known."""

@@ -46,11 +46,18 @@ class RejectionKey(NamedTuple):
 
 
 class RejectedEvent(NamedTuple):
-    """One rejected event. `sample`: None if the book has enough of its kind."""
+    """One rejected event.
+
+    sample:  None if the book has enough of its kind
+    version: version of a schema that the event does not fit; "" if it was checked with none
+    at_us:   its arrival, in microseconds since 1970
+    """
 
     key: RejectionKey
     detail: str
     sample: RejectionSample | None
+    version: str = ""
+    at_us: int = 0
 
 
 class _Kind(Struct):

@@ -20,7 +20,7 @@ from dataplane.ingest.event_types import admit, admit_or_note
 from dataplane.ingest.events import Item, ReceivedEvent, reject_large
 from dataplane.ingest.feeds import FeedKey, SourceFeeds
 from dataplane.ingest.journal import AckJournal, JournalledAck
-from dataplane.ingest.ledger_reporter import LedgerReporter
+from dataplane.ingest.ledger_reporter import EventCounts, LedgerReporter
 from dataplane.ingest.peers import PeerReader
 from dataplane.ingest.problems import RETRY_AFTER_S, EventRejectedError
 from dataplane.ingest.quotas import TenantMeters
@@ -31,6 +31,7 @@ from dataplane.ingest.schemas import check_of, reject_mismatch
 from dataplane.ingest.stamp import PartitionSpreader, key_bytes, partition_of
 from dataplane.ingest.time_slice import TimeSlice
 from dataplane.ingest.traces import IngestTracing
+from dataplane.ingest.version_traffic import TrafficBook
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
 from dataplane.ledger.rejections import SENDER_CHARS
 from dataplane.ledger.units import partition_base
@@ -107,9 +108,10 @@ class IngestReplica:
         self._journal = AckJournal(settings.var / "data" / "acks", name)
         self._usage = UsageBook()
         self._quiet = False  # no request since the last background pass
-        rejections = RejectionBook()
-        self._reporter = LedgerReporter(self._producer, self._journal, name, self._usage, rejections)
-        self._rejections = RejectionLog(self.table, rejections)
+        rejections, self._traffic = RejectionBook(), TrafficBook()
+        counts = EventCounts(self._usage, rejections, self._traffic)
+        self._reporter = LedgerReporter(self._producer, self._journal, name, counts)
+        self._rejections = RejectionLog(self.table, rejections, self._traffic)
         self._pulse = HeartbeatSender(
             self._producer, cell="", writer=name, kind="ingest", epoch=0, incarnation=str(os.getpid())
         )
@@ -437,6 +439,17 @@ class IngestReplica:
         for units in stored:
             self._reporter.passed(units.ack, units.lags_in_us, [done_us - began_us for began_us in units.began_us])
         self._reporter.on_delivery(acks)
+        for batch in batches:
+            self._count_versions(batch)
+
+    def _count_versions(self, batch: RequestRecords) -> None:
+        """Count the stored events of a request by the version that each was checked with."""
+        request: IngestRequest = batch.subject
+        if request.route.gate is None:
+            return
+        pairs = zip(request.metas, batch.places, strict=True)
+        versions = (meta.schema for meta, place in pairs if place is not None)
+        self._traffic.accept(request.route.pipe.pipe, request.route.source, versions, request.now_us)
 
     def _stored(self, batches: list[RequestRecords]) -> Collection[StoredUnits]:
         """Return the events of these requests that are stored, by cell, pipe, bucket and producer. A hot path."""

@@ -13,6 +13,7 @@ from msgspec import Struct
 from dataplane.ledger.fields import FieldObservation
 from dataplane.ledger.rejections import RejectionReport
 from dataplane.ledger.usage import UsageReport
+from dataplane.ledger.version_traffic import VersionTraffic
 
 AUDIT_VERSION: Final = 1
 
@@ -80,8 +81,9 @@ class AuditRecord(Struct, array_like=True, frozen=True):
     fields:     in some records of process, the fields in a sample of the messages
     run:        id of the writer's start, "" if the writer does not number its records
     sequence:   number of the record among the run's records for this cell, from 1, in the order in which they are
-                stored; a record that is sent again keeps its number, so lags, usage and rejections are counted once
+                stored; a record that is sent again keeps its number, so lags and counts are added once
     rejections: in some records of ingest with cell "", the events that did not pass its checks
+    traffic:    in some records of ingest with cell "", the events by schema version
     """
 
     version: int
@@ -98,6 +100,7 @@ class AuditRecord(Struct, array_like=True, frozen=True):
     run: str = ""
     sequence: int = 0
     rejections: list[RejectionReport] = []
+    traffic: list[VersionTraffic] = []
 
 
 class AttemptRecord(Struct, array_like=True, frozen=True):

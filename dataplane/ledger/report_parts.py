@@ -1,6 +1,6 @@
 """Split an audit record that is too large for one Kafka record. Pure.
 
-Facts, lags, field samples, usage and rejections are divided over several records. The records with facts carry the
+Facts, lags, field samples, usage and other counts are divided over several records. The records with facts carry the
 outputs, because a reader stores outputs with the facts of the same record. The inputs are in a separate last record: a
 reader must not learn that an input is settled before it has every fact below it. Store the records in their order.
 """
@@ -29,7 +29,9 @@ def encode_parts(audit: AuditRecord, limit_bytes: int = REPORT_BYTES) -> list[by
     whole = encode(audit)
     if len(whole) <= limit_bytes:
         return [whole]
-    base = msgspec.structs.replace(audit, inputs=[], facts=[], lags=[], usage=None, fields=[], rejections=[])
+    base = msgspec.structs.replace(
+        audit, inputs=[], facts=[], lags=[], usage=None, fields=[], rejections=[], traffic=[]
+    )
     room_bytes = max(limit_bytes - _size_of(base) - _ARRAY_BYTES, limit_bytes // LEAST_ROOM)
     facts = [part for fact in audit.facts for part in split_facts(fact, room_bytes)]
     contents: list[dict[str, Any]] = [
@@ -37,6 +39,7 @@ def encode_parts(audit: AuditRecord, limit_bytes: int = REPORT_BYTES) -> list[by
         *({"lags": some} for some in packed(audit.lags, room_bytes)),
         *({"fields": some} for some in packed(audit.fields, room_bytes)),
         *({"rejections": some} for some in packed(audit.rejections, room_bytes)),
+        *({"traffic": some} for some in packed(audit.traffic, room_bytes)),
         *({"usage": some} for some in split_usage(audit.usage, room_bytes)),
         {"inputs": audit.inputs, "outputs": []},
     ]

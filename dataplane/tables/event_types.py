@@ -38,6 +38,7 @@ class EventMisfitError(Exception):
 
     is_unloaded: the event could not be judged, because a subject has not been published yet
     event_type:  name of the event's type; "" if it is unknown or the source has one type
+    version:     version that the event was checked with, `<subject>@<number>`; "" if it was checked with none
     """
 
     def __init__(self, code: str, pointer: str, reason: str, *, is_unloaded: bool = False) -> None:
@@ -47,10 +48,11 @@ class EventMisfitError(Exception):
         self.reason = reason
         self.is_unloaded = is_unloaded
         self.event_type = ""
+        self.version = ""
 
-    def of_type(self, event_type: str) -> Self:
-        """Name the type of the event."""
-        self.event_type = event_type
+    def of_type(self, event_type: str, version: str = "") -> Self:
+        """Name the type of the event, and the version that it was checked with."""
+        self.event_type, self.version = event_type, version
         return self
 
 
@@ -183,7 +185,7 @@ class EventTypeGate:
         try:
             version.check_json(body, value, now_us)
         except EventMisfitError as exc:
-            exc.event_type = name
+            exc.of_type(name, version.name)
             raise
         return AdmittedEvent(version.name, body, value)
 
@@ -197,7 +199,8 @@ class EventTypeGate:
         try:
             value, body = json_event(version.schema, framed.payload, now_us)
         except SchemaRejectedError as exc:
-            raise EventMisfitError("schema", exc.path, exc.reason).of_type(self._names[version.subject]) from exc
+            misfit = EventMisfitError("schema", exc.path, exc.reason)
+            raise misfit.of_type(self._names[version.subject], version.name) from exc
         return AdmittedEvent(version.name, body, value)
 
     def open_container(self, data: bytes) -> "CheckedContainer":
@@ -270,7 +273,7 @@ class CheckedContainer:
         """Yield each event, or why it does not fit, `count` altogether; each is read on demand."""
         for item in self._container.read(self._version.schema, now_us):
             if isinstance(item, SchemaRejectedError):
-                yield EventMisfitError("schema", item.path, item.reason).of_type(self._event_type)
+                yield EventMisfitError("schema", item.path, item.reason).of_type(self._event_type, self._version.name)
             else:
                 yield AdmittedEvent(self._version.name, item.text, item.value)
 

@@ -1,6 +1,7 @@
 """Event types of sources: read and replace; the AsyncAPI document of a tenant."""
 
 from django.conf import settings
+from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
@@ -8,13 +9,14 @@ from rest_framework.response import Response
 
 from mgmt.event_types.asyncapi import asyncapi_document
 from mgmt.event_types.queries import catalogue_sources, event_types_of, type_settings_of
-from mgmt.event_types.serializers import EventTypesIn, EventTypesOut
+from mgmt.event_types.serializers import EventTypesIn, EventTypesOut, TrafficOut
+from mgmt.event_types.traffic import DEFAULT_RANGE, RANGES_H, traffic_of
 from mgmt.models import Source
 from mgmt.services import set_event_types
 from mgmt.web import access
 from mgmt.web.api_view import View, body_of, tenant_for
 from mgmt.web.openapi import answers, operation
-from mgmt.web.pagination import text_of
+from mgmt.web.pagination import choice_of, text_of
 
 
 class EventTypesView(View):
@@ -77,6 +79,27 @@ class AsyncApiView(View):
             title=f"Events of {tenant.name}", ingest_url=url, sources=catalogue_sources(tenant.id)
         )
         return Response(document)
+
+
+class SubjectTrafficView(View):
+    """Traffic of the versions of a subject."""
+
+    @operation(
+        "get_subject_traffic",
+        parameters=[
+            OpenApiParameter("range", str, enum=list(RANGES_H), description="Hours up to now; the current one counts.")
+        ],
+        responses=answers(200, TrafficOut, "not-found", "parameter-invalid"),
+    )
+    def get(self, request: Request, subject: str) -> Response:
+        """Return how many events ingest checked with each version, and how many it rejected, by source.
+
+        Counts are of the last 24 hours, or of `range`, and kept for 31 days. Events that ingest had counted but not
+        reported when its process was killed are missing here; the pipe's minutes have them.
+        """
+        row = access.get_subject(self.user, subject)
+        chosen = choice_of(request, "range", list(RANGES_H), DEFAULT_RANGE)
+        return Response(TrafficOut({"results": traffic_of(row, timezone.now(), chosen)}).data)
 
 
 def _event_types(source: Source) -> Response:

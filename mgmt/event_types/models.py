@@ -1,9 +1,13 @@
 """Models of the event types of sources."""
 
+from typing import Final
+
 from django.db import models
 
 from mgmt.pipes.models import Source
-from mgmt.registry.models import Subject
+from mgmt.registry.models import Subject, SubjectVersion
+
+HOURS_KEPT_D: Final = 31
 
 
 class SourceEventTypes(models.Model):
@@ -34,3 +38,20 @@ class EventType(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class VersionHour(models.Model):
+    """Number of the events of a source that ingest checked with one version in one hour, as ingest reported them."""
+
+    source = models.ForeignKey(Source, models.PROTECT, related_name="version_hours", db_index=False)
+    version = models.ForeignKey(SubjectVersion, models.PROTECT, related_name="hours", db_index=False)
+    hour = models.IntegerField(help_text="Hours since the epoch, by the clock of ingest.")
+    accepted = models.BigIntegerField()
+    rejected = models.BigIntegerField(help_text="Of a Kafka source, events that became dead letters.")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["version", "source", "hour"], name="one_count_a_version_hour")]
+        indexes = [models.Index(fields=["hour"], name="version_hours_by_hour")]
+
+    def __str__(self) -> str:
+        return f"{self.version_id} in hour {self.hour}: {self.accepted} accepted, {self.rejected} rejected"

@@ -47,3 +47,22 @@ class EventTypesOut(serializers.Serializer[Any]):
     version = serializers.IntegerField(help_text="Grows with each change; 0 if they were never set.")
     type_from = serializers.CharField(help_text=TYPE_FROM_HELP)
     types = EventTypeOut(many=True)
+
+
+class TrafficLineOut(serializers.Serializer[Any]):
+    """Events of one source that were checked with one version."""
+
+    version = serializers.IntegerField(source="number")
+    pipe = serializers.CharField(source="source.pipe_id")
+    source = serializers.CharField(source="source.name")  # type: ignore[assignment]  # a field, not DRF's attribute
+    accepted = serializers.IntegerField(source="tally.accepted")
+    rejected = serializers.IntegerField(
+        source="tally.rejected", help_text="Events that did not fit; of a Kafka source, those that became dead letters."
+    )
+    rejected_share = serializers.FloatField(source="tally.rejected_share", allow_null=True, help_text="From 0 to 1.")
+
+
+class TrafficOut(serializers.Serializer[Any]):
+    """Traffic of a subject by version and source, newest version first."""
+
+    results = TrafficLineOut(many=True)

@@ -19,6 +19,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dataplane.schemas.types import Compatibility, SchemaRejectedError, SchemaType
 from mgmt import sandbox, services
 from mgmt.event_types.queries import producers_of
+from mgmt.event_types.traffic import EventTally, by_source, by_version, tallies_of_subjects, traffic_of
 from mgmt.models import Subject, SubjectVersion, Tenant
 from mgmt.registry.drafts import MAX_TEXT_BYTES, SchemaDraft, SchemaReference
 from mgmt.registry.queries import default_level, referring_to, shown_versions, versions_of, with_figures
@@ -80,8 +81,9 @@ def subjects(request: HttpRequest) -> HttpResponseBase:
     if (kind := request.GET.get("format", "")) in KINDS:
         return export(kind, rows.values(*_COLUMNS), _COLUMNS, name="schemas")
     found = list(rows[: MOST_SUBJECTS + 1])
+    tallies = tallies_of_subjects(tenant.id, timezone.now())
     context = {
-        "subjects": found[:MOST_SUBJECTS],
+        "rows": [(one, tallies.get(one.id, EventTally())) for one in found[:MOST_SUBJECTS]],
         "has_more": len(found) > MOST_SUBJECTS,
         "wanted": wanted,
         "default_level": default_level(tenant.id),
@@ -142,11 +144,14 @@ def subject(request: HttpRequest, subject_id: str) -> HttpResponse:
     wanted = [number_of(request.GET.get(name)) for name in ("version", "since")]
     versions = shown_versions(row, MOST_VERSIONS, *wanted)
     view = version_view(versions, *wanted)
+    traffic = traffic_of(row, timezone.now())
+    of_version, of_source = by_version(traffic), by_source(traffic)
     context = view | {
         "subject": with_figures(Subject.objects.filter(id=row.id)).get(),
         "versions": versions,
+        "version_rows": [(one, of_version.get(one.number, EventTally())) for one in versions],
         "get_referring": once(partial(_referring, view["shown"])),
-        "producers": producers_of(row),
+        "producers": [(one, of_source.get(one.source.pk, EventTally())) for one in producers_of(row)],
         "levels": list(Compatibility),
         "curl": as_curl(request, f"schemas/{row.id}/versions/"),
     }

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from dataplane.names import AUDIT_TOPIC
 from dataplane.schemas.types import SchemaType
 from dataplane.spec.keys import key_digest
 from dataplane.tables.records import EventTypesRecord, RegisteredSchema, SubjectRecord
-from mgmt.models import ApiKey, AuditOffset, Pipe, Rejection, RejectionMinute, SubjectVersion, User
+from mgmt.models import ApiKey, AuditOffset, Pipe, Rejection, RejectionMinute, SubjectVersion, User, VersionHour
 from mgmt.registry.drafts import SchemaDraft
 from mgmt.services import create_pipe, create_tenant, register_version, set_event_types
 from tests.db.console.truth import plain
@@ -102,6 +103,12 @@ def stored() -> int:
     return sum(RejectionMinute.objects.values_list("events", flat=True))
 
 
+def traffic(number: int) -> tuple[int, int]:
+    """Return the events accepted and rejected with a version of the subject."""
+    rows = VersionHour.objects.filter(version__number=number).values_list("accepted", "rejected")
+    return sum(accepted for accepted, _ in rows), sum(rejected for _, rejected in rows)
+
+
 @pytest.mark.timeout(600)
 def test_refused_event_is_shown_with_its_sender_and_accepted_by_a_new_version(
     cluster: Cluster, pipe: Pipe, tmp_path: Path, client: Client
@@ -129,5 +136,12 @@ def test_refused_event_is_shown_with_its_sender_and_accepted_by_a_new_version(
         client.post(url, {"schema": text, "action": "register"})
         cluster.publish(subject_record(pipe))
         until(lambda: post(replica.port, [event])[0] == 202, 30)
+        with observing():
+            until(lambda: traffic(2)[0] == 1, 60)
+        assert traffic(1)[0] == 1
+        assert traffic(1)[1] >= 3, "also those sent before ingest had read version 2"
+        subject = SubjectVersion.objects.filter(subject__name="orders")[0].subject
+        shown = client.get(reverse("console:subject", args=[subject.id])).content.decode()
+        assert re.search(r"Version 1 .* 1 [3-9]\d* \d+\.\d% ", plain(shown))
     finally:
         replica.close()

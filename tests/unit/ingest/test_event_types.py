@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import errno
 import json
 import uuid
 from collections.abc import Callable, Coroutine, Iterator
@@ -132,6 +133,12 @@ class Ingest:
         book = self.replica._rejections._book
         book.hasten()
         return book.take_if_due()
+
+    def traffic(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """Return the events accepted and rejected by source and version since the last call."""
+        book = self.replica._traffic
+        book.hasten()
+        return {(one.source, one.version): (one.accepted, one.rejected) for one in book.take_if_due()}
 
     def bodies(self) -> list[Any]:
         return [json.loads(body) for body, _, _ in self.stored.records]
@@ -549,3 +556,53 @@ def test_unknown_type_in_a_masked_field_is_not_reported(opened: Opened):
     (report,) = ingest.reported()
     assert report.event_type == "***"
     assert "4111" not in str(report)
+
+
+# -- traffic by version --------------------------------------------------------------------------------------------
+
+
+def test_events_are_counted_by_the_version_that_each_was_checked_with(opened: Opened):
+    ingest = opened(TYPED)
+    lines = [
+        b'{"type":"order","id":1}',
+        b'{"type":"order","id":2}',
+        b'{"type":"order","id":"a"}',
+        b'{"type":"refund","refund":1}',
+        b'{"type":"invoice"}',
+        b"{",
+    ]
+    assert ingest.post(b"\n".join(lines), "application/x-ndjson").status == 207
+    assert ingest.post(confluent(7, ORDER_1, {"id": 5}), "avro/binary").status == 202
+    assert ingest.post(confluent(7, ORDER_1, {"id": 5})[:-1], "avro/binary").status == 422
+    assert ingest.post(b'{"type":"order","id":"b"}').status == 422
+    assert ingest.traffic() == {
+        ("shop", "orders@1"): (1, 1),
+        ("shop", "orders@2"): (2, 2),
+        ("shop", "refunds@1"): (1, 0),
+    }
+    assert ingest.traffic() == {}, "each event is reported once"
+
+
+def test_events_of_a_container_and_of_a_kafka_source_are_counted(opened: Opened):
+    ingest = opened(event_types(""), EventTypesRecord("p", "old", 1, "", {"": "orders"}))
+    assert ingest.post(container(ORDER_1, {"id": 1}, {"id": 2}), "avro/binary").status == 202
+    values: list[Any] = [{"id": 1}, {"id": "a"}, {"id": 2}, {"id": 3}]
+    assert ingest.feed(*(fed(json.dumps(value).encode(), value) for value in values)) == [202] * 4
+    assert ingest.traffic() == {("old", "orders@2"): (3, 1), ("shop", "orders@1"): (2, 0)}
+
+
+def test_events_that_are_not_acked_and_events_without_a_version_are_not_counted(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+):
+    ingest = opened(event_types(""))
+
+    def no_room(_acks: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(ingest.replica._journal, "write", no_room)
+        assert ingest.post(b'{"id":1}').status == 503
+    assert ingest.traffic() == {}
+    ingest.replica.table.apply(EventTypesRecord("p", "shop", 3, "", {}))
+    assert ingest.post(b'{"id":1}').status == 202
+    assert ingest.traffic() == {}

@@ -13,10 +13,12 @@ from pyroaring import BitMap64
 
 from dataplane.ingest import ledger_reporter as module
 from dataplane.ingest.journal import AckJournal, JournalledAck
-from dataplane.ingest.ledger_reporter import LATE_S, MOST_UNREPORTED, LedgerReporter
+from dataplane.ingest.ledger_reporter import LATE_S, MOST_UNREPORTED, EventCounts, LedgerReporter
 from dataplane.ingest.rejections import RejectedEvent, RejectionBook, RejectionKey
+from dataplane.ingest.version_traffic import TrafficBook
 from dataplane.ledger.audit import AuditRecord, decode_audit
 from dataplane.ledger.usage import PipeUsage
+from dataplane.ledger.version_traffic import HOUR_US, VersionTraffic
 from dataplane.names import AUDIT_TOPIC
 from dataplane.record_limits import REPORT_BYTES
 from dataplane.runtime.telemetry.usage import UsageBook
@@ -49,11 +51,17 @@ class MemoryProducer:
         return decode_audit(value)
 
 
+def counts_of(
+    usage: UsageBook | None = None, rejections: RejectionBook | None = None, traffic: TrafficBook | None = None
+) -> EventCounts:
+    return EventCounts(usage or UsageBook(), rejections or RejectionBook(), traffic or TrafficBook())
+
+
 def teller(
     folder: Path, producer: MemoryProducer, report_bytes: int = REPORT_BYTES
 ) -> tuple[LedgerReporter, AckJournal]:
     journal = AckJournal(folder, "ingest-1")
-    told = LedgerReporter(producer, journal, "ingest-1", UsageBook(), RejectionBook(), report_bytes=report_bytes)
+    told = LedgerReporter(producer, journal, "ingest-1", counts_of(), report_bytes=report_bytes)
     return told, journal
 
 
@@ -159,7 +167,7 @@ def test_finish_ends_in_time_and_leaves_the_rest_in_the_journal(tmp_path: Path):
 def test_usage_is_reported_separately_for_all_cells_also_without_new_acks(tmp_path: Path):
     producer = MemoryProducer()
     journal, usage = AckJournal(tmp_path, "ingest-1"), UsageBook()
-    told = LedgerReporter(producer, journal, "ingest-1", usage, RejectionBook())
+    told = LedgerReporter(producer, journal, "ingest-1", counts_of(usage))
     told.report_if_due(0)
     assert not producer.sent, "not due yet"
     usage.add("p", 2, 30, 12)
@@ -175,7 +183,7 @@ def test_usage_is_reported_separately_for_all_cells_also_without_new_acks(tmp_pa
 def test_finish_reports_the_usage_since_the_last_report(tmp_path: Path):
     producer = MemoryProducer()
     usage = UsageBook()
-    told = LedgerReporter(producer, AckJournal(tmp_path, "ingest-1"), "ingest-1", usage, RejectionBook())
+    told = LedgerReporter(producer, AckJournal(tmp_path, "ingest-1"), "ingest-1", counts_of(usage))
     usage.add("p", 1, 1, 11)
     told.finish(0.02)
     assert producer.report().usage is not None
@@ -312,7 +320,7 @@ def test_reporter_is_full_at_a_million_unreported_events(tmp_path: Path):
 def test_rejections_are_reported_for_all_cells_and_a_failed_report_is_repeated_with_its_number(tmp_path: Path):
     producer = MemoryProducer()
     book = RejectionBook()
-    told = LedgerReporter(producer, AckJournal(tmp_path, "ingest-1"), "ingest-1", UsageBook(), book)
+    told = LedgerReporter(producer, AckJournal(tmp_path, "ingest-1"), "ingest-1", counts_of(rejections=book))
     book.add(RejectedEvent(RejectionKey("p", "shop", "", "schema", "/id", "abcd", 7), "needs a number", None))
     told.report_if_due(0)
     assert not producer.sent, "not due yet"
@@ -329,3 +337,19 @@ def test_rejections_are_reported_for_all_cells_and_a_failed_report_is_repeated_w
     ]
     assert told.finish(0.02) is False
     assert [one.minute for one in producer.report().rejections] == [8], "also at the end of the process"
+
+
+def test_traffic_by_version_is_reported_for_all_cells_and_not_twice(tmp_path: Path):
+    producer, book = MemoryProducer(), TrafficBook()
+    told = LedgerReporter(producer, AckJournal(tmp_path, "ingest-1"), "ingest-1", counts_of(traffic=book))
+    book.accept("p", "shop", ["orders@1", "orders@1", ""], 3 * HOUR_US)
+    book.reject("p", "shop", "orders@1", 3 * HOUR_US)
+    told.report_if_due(0)
+    assert not producer.sent, "not due yet"
+    book.hasten()
+    told.report_if_due(0)
+    stored = producer.report()
+    assert (stored.cell, stored.kind, stored.usage) == ("", "ingest", None)
+    assert stored.traffic == [VersionTraffic("p", "shop", "orders@1", 3, 2, 1)]
+    told.report_if_due(0)
+    assert not producer.sent

@@ -94,7 +94,7 @@ class _Compiler(TreeCompiler[ReadStep]):
         is_money = node.logical is not None and node.logical.name == "money"
         return _fields([(one.name, self._field(one, is_money)) for one in node.fields])
 
-    def later(self, cell: list[ReadStep]) -> ReadStep:
+    def later(self, _node: AvroType, cell: list[ReadStep]) -> ReadStep:
         """Return a function that calls the one in `cell`."""
         return _later(cell)
 

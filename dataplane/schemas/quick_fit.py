@@ -91,7 +91,7 @@ class _Compiler(TreeCompiler[Accepts]):
         accepts = _fields([(one.name, self.compile(one.type), _may_be_missing(one)) for one in node.fields])
         return accepts if node.logical is None else _money(accepts)
 
-    def later(self, cell: list[Accepts]) -> Accepts:
+    def later(self, _node: AvroType, cell: list[Accepts]) -> Accepts:
         """Return a function that calls the one in `cell`."""
         return _later(cell)
 

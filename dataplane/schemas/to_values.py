@@ -115,7 +115,7 @@ class _Compiler(TreeCompiler[PresentStep | None]):
         steps = [(one.name, self.compile(one.type)) for one in node.fields]
         return _fields([(name, step) for name, step in steps if step is not None])
 
-    def later(self, cell: list[PresentStep | None]) -> PresentStep | None:
+    def later(self, _node: AvroType, cell: list[PresentStep | None]) -> PresentStep | None:
         """Return a function that calls the one in `cell`."""
         return _later(cell)
 
@@ -146,9 +146,9 @@ class _Compiler(TreeCompiler[PresentStep | None]):
         """Return the function of a type without inner types."""
         logical, style = node.logical, self._style
         if style is ValueStyle.PYTHON:
-            return None if logical is None else lambda _, value: _logical(logical, value)
+            return None if logical is None else lambda _, value: logical_value(logical, value)
         if logical is not None:
-            return lambda _, value: _json(_logical(logical, value), style)
+            return lambda _, value: _json(logical_value(logical, value), style)
         return (lambda _, value: _json(value, style)) if node.kind in _CHANGED_IN_JSON else None
 
 
@@ -189,7 +189,8 @@ def _map(inner: PresentStep | None) -> PresentStep | None:
     return lambda state, value: {key: inner(state, one) for key, one in value.items()}
 
 
-def _logical(logical: LogicalType, value: Any) -> Any:
+def logical_value(logical: LogicalType, value: Any) -> Any:
+    """Return the Python value of a decoded number, text or bytes: Decimal, UUID, date, time or datetime."""
     name = logical.name
     if name == "decimal":
         value = Decimal(int.from_bytes(value, signed=True)).scaleb(-logical.scale, _EXACT)

@@ -33,15 +33,15 @@ class TreeCompiler(ABC, Generic[NodeStep]):
         if cell is None:
             cell = self._named[node.name] = []
             cell.append(self.record(node))
-        return cell[0] if cell else self.later(cell)
+        return cell[0] if cell else self.later(node, cell)
 
     @abstractmethod
     def record(self, node: AvroType) -> NodeStep:
         """Return the function of a record, whose fields it compiles."""
 
     @abstractmethod
-    def later(self, cell: list[NodeStep]) -> NodeStep:
-        """Return a function that calls the one in `cell`, which is there when it is called."""
+    def later(self, node: AvroType, cell: list[NodeStep]) -> NodeStep:
+        """Return the function of a record inside itself: its own is in `cell` when it is called."""
 
     @abstractmethod
     def union(self, node: AvroType, branches: Sequence[NodeStep]) -> NodeStep:

@@ -118,17 +118,20 @@ def decode(schema: ParsedSchema, data: bytes, now_us: int | None = None) -> Any:
 def encode(schema: ParsedSchema, value: Any, now_us: int | None = None) -> bytes:
     """Return the Avro encoding of a value of Python or JSON. Raises SchemaRejectedError with the place."""
     tree = avro_tree(schema)
-    try:
-        datum = ValueReader(now_us).read(tree, value)
-    except BadValueError as exc:
-        raise exc.rejected() from exc
-    written = BytesIO()
-    fastavro.schemaless_writer(written, _codec(tree), datum)
-    return written.getvalue()
+    return _written(tree, _datum(tree, value, now_us))
 
 
 def json_to_avro(schema: ParsedSchema, text: bytes, now_us: int | None = None) -> bytes:
     """Return the Avro encoding of an event in JSON, without loss. Raises SchemaRejectedError with the place."""
+    tree = avro_tree(schema)
+    return _written(tree, json_to_datum(tree, text, now_us))
+
+
+def json_to_datum(tree: AvroType, text: bytes, now_us: int | None = None) -> Any:
+    """Return an event in JSON as an encoder takes it: numbers and bytes below the logical types, branches by name.
+
+    Raises SchemaRejectedError with the place.
+    """
     if len(text) > MAX_BYTES:
         raise SchemaRejectedError("", f"needs at most {MAX_BYTES} bytes, got {len(text)}")
     try:
@@ -139,7 +142,13 @@ def json_to_avro(schema: ParsedSchema, text: bytes, now_us: int | None = None) -
         raise SchemaRejectedError("", f"needs at most {MAX_LEVELS} levels") from exc
     except ValueError as exc:  # also bytes that are not text, and an integer of too many digits
         raise SchemaRejectedError("", f"needs JSON: {exc}") from exc
-    return encode(schema, value, now_us)
+    return _datum(tree, value, now_us)
+
+
+def datum_to_json(tree: AvroType, datum: Any) -> bytes:
+    """Return what `json_to_datum` returned as JSON, decimals as text. Raises SchemaRejectedError."""
+    data = _written(tree, datum)
+    return presented_as_json(tree, data, check_binary(tree, data)).text
 
 
 def avro_to_json(
@@ -187,6 +196,19 @@ def avro_tree(schema: ParsedSchema) -> AvroType:
     if schema.type is not SchemaType.AVRO:
         raise SchemaRejectedError("", f"needs an Avro schema, not {schema.type}")
     return tree_of(schema.document)
+
+
+def _datum(tree: AvroType, value: Any, now_us: int | None) -> Any:
+    try:
+        return ValueReader(now_us).read(tree, value)
+    except BadValueError as exc:
+        raise exc.rejected() from exc
+
+
+def _written(tree: AvroType, datum: Any) -> bytes:
+    written = BytesIO()
+    fastavro.schemaless_writer(written, _codec(tree), datum)
+    return written.getvalue()
 
 
 def _decoded(schema: ParsedSchema, data: bytes, now_us: int | None, style: ValueStyle) -> Any:

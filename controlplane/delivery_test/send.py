@@ -22,7 +22,7 @@ from controlplane.delivery_test.request import (
 from dataplane.causes import Cause
 from dataplane.plan.encoding import EventEncoder
 from dataplane.plan.stage import StageError
-from dataplane.spec import HttpDestination, destination_of, encoding_of
+from dataplane.spec import AvroEncoding, HttpDestination, destination_of, encoding_of
 from dataplane.spec.guard import parse_networks
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit.http.secrets import OpenedSecrets, open_secrets, opener
@@ -109,7 +109,7 @@ def _claim(row: DestinationTest, now: datetime) -> bool:
 def _request_of(row: DestinationTest, to: HttpDestination) -> DeliveryTestRequest:
     """Return the request, encoded as the destination wants it. Raises StageError if its message does not fit."""
     request = DeliveryTestRequest(row.id, row.url, row.headers, row.body.encode(), to)
-    if (encoding := encoding_of(to)) is None:
+    if not isinstance(encoding := encoding_of(to), AvroEncoding):
         return request
     schema = registered_schema(row.tenant_id, encoding.subject, encoding.version)
     if schema is None:

@@ -16,17 +16,18 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
-from dataplane.jobs.lake_table import LakeTable, table_rows
+from dataplane.jobs.lake_columns import TypedColumns, UntypableError, typed_columns_of
+from dataplane.jobs.lake_table import LakeTable
 from dataplane.jobs.lake_writer import table_path
 from dataplane.jobs.recompute_task import RecomputeRequest, RecomputeTask
 from dataplane.plan import compile_plan
 from dataplane.process.plans import PlanCache
 from dataplane.runtime.lake_conf import LAKE_CONF
 from dataplane.runtime.settings import DataPlaneSettings, settings_from
-from dataplane.spec import LakeDestination
+from dataplane.spec import ColumnsEncoding, LakeDestination, encoding_of
 from dataplane.tables.control import ControlReader, ControlTable, snapshot_path
 from dataplane.tables.lookup_store import lookup_folder
-from dataplane.tables.records import PlanRecord, TopicRecord
+from dataplane.tables.records import PlanRecord, RegisteredSchema, TopicRecord
 
 log = logging.getLogger("lake-recompute")
 
@@ -59,6 +60,7 @@ def recompute(
     destination = plan.spec.destinations.get(request.destination)
     if not isinstance(destination, LakeDestination):
         raise CannotRecomputeError(f"needs a lake destination of that revision, got {request.destination}")
+    typed = _typed_columns(table, pipe.tenant, request, destination)
     if any(
         isinstance(record, PlanRecord)
         and record.pipe == request.pipe
@@ -77,8 +79,31 @@ def recompute(
     path = table_path(settings.lakes, destination, pipe.tenant, request.pipe, request.destination)
     micros = "unix_micros(ingest_time)"
     where = f"{micros} >= {span.since_us} AND {micros} < {span.until_us}"
-    LakeTable(spark, path).replace(table_rows(recomputed), where)
+    LakeTable(spark, path, typed).replace(recomputed, where)
     return span
+
+
+def _typed_columns(
+    table: ControlTable, tenant: str, request: RecomputeRequest, to: LakeDestination
+) -> TypedColumns | None:
+    """Return the typed columns of a revision's destination. Raises CannotRecomputeError if their schema is missing.
+
+    The control records have the schema of the destination as it is now, and the newest versions of subjects that a
+    source has as an event type.
+    """
+
+    def find(encoding: ColumnsEncoding) -> RegisteredSchema | None:
+        now = table.destination(request.pipe, request.destination)
+        if now is not None and encoding_of(now.to) == encoding:
+            return now.schema
+        subject = table.subject(tenant, encoding.subject)
+        versions = subject.schemas if subject is not None else []
+        return next((one for one in versions if one.number == encoding.version), None)
+
+    try:
+        return typed_columns_of(to, find)
+    except UntypableError as exc:
+        raise CannotRecomputeError(f"{exc}; recompute with a revision whose destination has the live encoding") from exc
 
 
 def _ingested(spark: SparkSession, settings: DataPlaneSettings, topic: TopicRecord) -> DataFrame:

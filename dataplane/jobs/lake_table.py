@@ -3,21 +3,24 @@
 No customer text reaches Spark's SQL: paths, predicates and rows are arguments of DataFrame calls.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import reduce
 from operator import or_
 from typing import Any, Final, NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
 from dataplane.jobs.lake_batch import Key, LakeGroup, LakeHour, Where, hour_of, key_of
+from dataplane.jobs.lake_columns import TypedColumns
 from dataplane.ledger.meta import MessageMeta
 
 _ROWS: Final = (
     "partition int, offset long, id string, position long, child int, pipe string, revision int, source string, "
     "event_time_us long, ingest_time_us long, date date, hour int"
 )
+_TIMES: Final = "spark.sql.parquet.outputTimestampType"
 
 
 class LakeWrite(NamedTuple):
@@ -28,10 +31,13 @@ class LakeWrite(NamedTuple):
 
 
 class LakeTable:
-    """Delta table at a path; the first write creates it."""
+    """Delta table at a path; the first write creates it.
 
-    def __init__(self, spark: SparkSession, path: str) -> None:
-        self._spark, self._path = spark, path
+    typed: typed columns of its rows. A write adds those that the table lacks, and never changes or removes one
+    """
+
+    def __init__(self, spark: SparkSession, path: str, typed: TypedColumns | None = None) -> None:
+        self._spark, self._path, self._typed = spark, path, typed
 
     def known(self, group: LakeGroup) -> set[Key]:
         """Return the keys of the messages that the table holds already: after a kill, a lane may send a message twice.
@@ -49,22 +55,53 @@ class LakeTable:
     def append(self, records: DataFrame, rows: Mapping[Where, MessageMeta], writing: LakeWrite) -> None:
         """Append these rows, all or none; the bodies come from `records`, the rows of Spark's Kafka source."""
         envelopes = self._spark.createDataFrame([(*where, *_envelope_row(meta)) for where, meta in rows.items()], _ROWS)
-        chosen = table_rows(records.join(F.broadcast(envelopes), ["partition", "offset"])).coalesce(1)
-        options = {"txnAppId": writing.query, "txnVersion": str(writing.batch)}
-        chosen.write.format("delta").mode("append").partitionBy("date", "hour").options(**options).save(self._path)
+        chosen = self._rows(records.join(F.broadcast(envelopes), ["partition", "offset"])).coalesce(1)
+        options = {"txnAppId": writing.query, "txnVersion": str(writing.batch)} | self._evolution()
+        with self._encoded_times(records.sparkSession):
+            chosen.write.format("delta").mode("append").partitionBy("date", "hour").options(**options).save(self._path)
 
-    def replace(self, rows: DataFrame, where: str) -> None:
-        """Replace all rows that match `where` (a predicate of our own, never customer text) in one commit."""
-        writer = rows.write.format("delta").mode("overwrite").partitionBy("date", "hour")
-        (writer.option("replaceWhere", where) if self._exists() else writer).save(self._path)
+    def replace(self, records: DataFrame, where: str) -> None:
+        """Replace all rows that match `where` (a predicate of our own, never customer text) in one commit.
+
+        records: columns of the envelope (`_ROWS`), and the bodies as `value`
+        """
+        options = {"replaceWhere": where} if self._exists() else {}
+        writer = self._rows(records).write.format("delta").mode("overwrite").partitionBy("date", "hour")
+        with self._encoded_times(records.sparkSession):
+            writer.options(**options, **self._evolution()).save(self._path)
 
     def compact(self) -> None:
         """Compact the small files of each hour; readers see either the old files or the new one."""
-        self._delta().optimize().executeCompaction()
+        with self._encoded_times(self._spark):
+            self._delta().optimize().executeCompaction()
 
     def sweep(self) -> None:
         """Delete files that no table version of the last seven days refers to."""
         self._delta().vacuum()
+
+    def _rows(self, records: DataFrame) -> DataFrame:
+        typed = self._typed
+        if typed is not None and self._exists():
+            typed = typed.of_table(self._spark.read.format("delta").load(self._path))
+        return table_rows(records, [] if typed is None else typed.columns())
+
+    def _evolution(self) -> dict[str, str]:
+        return {"mergeSchema": "true"} if self._typed is not None else {}
+
+    @contextmanager
+    def _encoded_times(self, spark: SparkSession) -> Iterator[None]:
+        """Write times as microseconds in files of typed tables.
+
+        Spark's default, INT96, makes Arrow's readers refuse a file with the year 9999. Files of other tables keep it,
+        because readers of files alone, such as DuckDB, would see another type in new files.
+        """
+        before = spark.conf.get(_TIMES)
+        if self._typed is not None:
+            spark.conf.set(_TIMES, "TIMESTAMP_MICROS")
+        try:
+            yield
+        finally:
+            spark.conf.set(_TIMES, before)
 
     def _exists(self) -> bool:
         java: Any = self._spark._jvm
@@ -75,7 +112,7 @@ class LakeTable:
         return java.io.delta.tables.DeltaTable.forPath(self._spark._jsparkSession, self._path)
 
 
-def table_rows(records: DataFrame) -> DataFrame:
+def table_rows(records: DataFrame, typed: Iterable[Column] = ()) -> DataFrame:
     """Return the columns of a table, from Kafka's `value` and the columns of the envelope (`_ROWS`)."""
     text = F.try_validate_utf8(F.col("value").cast("string"))
     return records.select(
@@ -89,6 +126,7 @@ def table_rows(records: DataFrame) -> DataFrame:
         F.timestamp_micros("ingest_time_us").alias("ingest_time"),
         text.alias("body"),
         F.when(text.isNull(), F.col("value")).alias("body_bytes"),
+        *typed,
         "date",
         "hour",
     )

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
 from dataplane.causes import Cause
 from dataplane.jobs.lake_batch import LakeGroup, ends_of, file_facts, groups_of, note_lags
+from dataplane.jobs.lake_columns import UntypableError, typed_columns_of
 from dataplane.jobs.lake_table import LakeTable, LakeWrite
 from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, OffsetMark
 from dataplane.ledger.breakdown import Slice
@@ -96,12 +97,13 @@ class LakeWriter:
         if record is not None and record.state == "removed":
             file_facts(group.metas.values(), Fact.CANCELLED, self._facts)
             return
-        if not isinstance(to, LakeDestination):
+        if record is None or not isinstance(to, LakeDestination):
             self._fail(group, records, RetryPolicy(), "the destination is no longer a lake table")
             return
         try:
-            self._store(LakeTable(self._spark, self._path(group, to)), group, records, writing)
-        except (PySparkException, Py4JJavaError, UnknownLakeError) as exc:
+            table = LakeTable(self._spark, self._path(group, to), typed_columns_of(to, lambda _: record.schema))
+            self._store(table, group, records, writing)
+        except (PySparkException, Py4JJavaError, UnknownLakeError, UntypableError) as exc:
             if any(text in str(exc) for text in _ENDING):
                 raise
             log.warning("pipe=%s destination=%s not written: %s", group.pipe, group.destination, str(exc)[:2_000])

@@ -8,7 +8,7 @@ from dataplane.plan.outbound import ascii_value
 from dataplane.plan.stage import StageError
 from dataplane.schemas.types import ParsedSchema, SchemaRejectedError, SchemaType
 from dataplane.schemas.wire import confluent_framed, json_to_avro
-from dataplane.spec import AvroEncoding, DestinationSpec, encoding_of
+from dataplane.spec import AvroEncoding, ColumnsEncoding, DestinationSpec, encoding_of
 
 # Without the framing the bytes are a value of the schema; with it, only readers that know the framing can read them.
 CONTENT_TYPES: Final = {"avro": b"application/avro", "confluent": b"application/octet-stream"}
@@ -21,6 +21,11 @@ def encoding_note(to: DestinationSpec) -> str:
     encoding = encoding_of(to)
     if encoding is None:
         return ""
+    if isinstance(encoding, ColumnsEncoding):
+        return (
+            f"stored with typed columns of version {encoding.version} of {encoding.subject}; "
+            "an event that does not fit is stored without them"
+        )
     framing = " in Confluent's framing" if encoding.format == "confluent" else ""
     return (
         f"delivered as Avro{framing} by version {encoding.version} of {encoding.subject}; "
@@ -31,7 +36,7 @@ def encoding_note(to: DestinationSpec) -> str:
 def content_type_of(to: DestinationSpec) -> Headers:
     """Return the header of the content type that a destination's encoding has; none for JSON."""
     encoding = encoding_of(to)
-    return [] if encoding is None else [(CONTENT_TYPE, CONTENT_TYPES[encoding.format])]
+    return [(CONTENT_TYPE, CONTENT_TYPES[encoding.format])] if isinstance(encoding, AvroEncoding) else []
 
 
 class EventEncoder:

@@ -17,7 +17,7 @@ from dataplane.spec.destination import (
 )
 from dataplane.spec.destinations import DestinationSpec, destination_of, encoding_of, endpoint_of, keeps_order
 from dataplane.spec.document import PipeSpec, parse_pipe_spec, spec_to_builtins
-from dataplane.spec.encoding import AvroEncoding
+from dataplane.spec.encoding import AvroEncoding, ColumnsEncoding
 from dataplane.spec.enrich import EnrichSpec
 from dataplane.spec.errors import SpecError
 from dataplane.spec.routes import RouteRule, RoutesSpec
@@ -46,6 +46,7 @@ __all__ = [
     "BatchSettings",
     "BearerAuth",
     "CastStep",
+    "ColumnsEncoding",
     "DedupSpec",
     "DefaultStep",
     "DestinationSpec",

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from dataplane.spec.destination import HttpDestination, OAuth2, check_http
-from dataplane.spec.encoding import AvroEncoding
+from dataplane.spec.encoding import Encoding
 from dataplane.spec.guard import plain_host
 from dataplane.spec.storage import LakeDestination, TableDestination, TopicDestination, check_table
 
@@ -49,11 +49,11 @@ def with_type(part: Any) -> Any:
     return {"type": "http", **part} if isinstance(part, Mapping) else part
 
 
-def encoding_of(to: DestinationSpec) -> AvroEncoding | None:
+def encoding_of(to: DestinationSpec) -> Encoding | None:
     """Return the encoding of a destination's events; None for JSON."""
-    if isinstance(to, HttpDestination | TopicDestination) and to.encoding is not UNSET:
-        return to.encoding
-    return None
+    if isinstance(to, TableDestination) or to.encoding is UNSET:
+        return None
+    return to.encoding
 
 
 def keeps_order(to: DestinationSpec) -> bool:

@@ -1,8 +1,11 @@
-"""`AvroEncoding`: the events of a destination are delivered as Avro in place of JSON."""
+"""Encodings of destinations: a version of a subject of the schema registry decides how events are delivered."""
 
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
+
+EncodingSubject = Annotated[str, Meta(min_length=1, max_length=255)]
+VersionNumber = Annotated[int, Meta(ge=1, le=2_147_483_647)]
 
 
 class AvroEncoding(Struct, forbid_unknown_fields=True, frozen=True):
@@ -13,5 +16,19 @@ class AvroEncoding(Struct, forbid_unknown_fields=True, frozen=True):
     """
 
     format: Literal["avro", "confluent"]
-    subject: Annotated[str, Meta(min_length=1, max_length=255)]
-    version: Annotated[int, Meta(ge=1, le=2_147_483_647)]
+    subject: EncodingSubject
+    version: VersionNumber
+
+
+class ColumnsEncoding(Struct, forbid_unknown_fields=True, frozen=True):
+    """Typed columns of one version of an Avro subject of your schema registry, in addition to the JSON text.
+
+    format: `columns`, a column `event` with a field for each field of the schema
+    """
+
+    format: Literal["columns"]
+    subject: EncodingSubject
+    version: VersionNumber
+
+
+Encoding = AvroEncoding | ColumnsEncoding

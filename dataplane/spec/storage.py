@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dataplane.spec.checks import check_expression
 from dataplane.spec.destination import Auth, BatchSettings, NoAuth, ResponseRule, RetryPolicy
-from dataplane.spec.encoding import AvroEncoding
+from dataplane.spec.encoding import AvroEncoding, ColumnsEncoding
 from dataplane.spec.names import Name
 from dataplane.spec.steps import Expression
 from dataplane.spec.template import RequestTemplate
@@ -36,11 +36,13 @@ class _StoredDestination(Struct, frozen=True):
 class LakeDestination(_StoredDestination, tag="lake", tag_field="type", forbid_unknown_fields=True, frozen=True):
     """A Delta table of Parquet files, partitioned by date and hour of ingest; every message is one row, once.
 
-    root: the store of the table, one of those that the operator has configured; by default the first of them
+    root:     the store of the table, one of those that the operator has configured; by default the first of them
+    encoding: typed columns besides the JSON text
     """
 
     root: Annotated[str, Meta(pattern=ROOT, max_length=500)] | None = None
     retry: RetryPolicy = RetryPolicy()
+    encoding: ColumnsEncoding | UnsetType = UNSET  # omitted unless set: earlier releases of the data plane refuse it
 
 
 class TopicDestination(_StoredDestination, tag="topic", tag_field="type", forbid_unknown_fields=True, frozen=True):

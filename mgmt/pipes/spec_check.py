@@ -7,8 +7,11 @@ from typing import Any
 import msgspec
 from django.conf import settings
 
-from dataplane.schemas.types import SchemaType
+from dataplane.schemas.avro import tree_of
+from dataplane.schemas.columns import column_of
+from dataplane.schemas.types import SchemaRejectedError, SchemaType
 from dataplane.spec import (
+    ColumnsEncoding,
     DestinationSpec,
     HttpDestination,
     KafkaSource,
@@ -68,6 +71,16 @@ def check_encodings(tenant_id: str, spec: PipeSpec) -> None:
             raise SpecError(
                 f"{path}.version", f"needs an Avro schema, and version {found.number} is {found.schema.type}"
             )
+        if isinstance(encoding, ColumnsEncoding):
+            _check_columns(f"{path}.version", found.schema.document)
+
+
+def _check_columns(path: str, document: str) -> None:
+    """Raise SpecError for a registered schema that columns cannot have: too wide, or names that differ in case only."""
+    try:
+        column_of(tree_of(document))
+    except SchemaRejectedError as exc:
+        raise SpecError(path, exc.reason) from exc
 
 
 def check_outbound(path: str, url: str) -> None:

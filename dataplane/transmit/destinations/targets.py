@@ -12,7 +12,7 @@ from dataplane.ledger.meta import MessageMeta
 from dataplane.plan.encoding import EventEncoder
 from dataplane.plan.outbound import fixed_headers
 from dataplane.plan.template import CompiledTemplate
-from dataplane.spec import HttpDestination, LakeDestination, OAuth2, encoding_of
+from dataplane.spec import AvroEncoding, HttpDestination, LakeDestination, OAuth2, encoding_of
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit.http.secrets import OpenedSecrets
 from dataplane.transmit.http.sender import KEPT_BYTES, MAX_ANSWER_BYTES
@@ -206,6 +206,6 @@ def lacks_schema(record: DestinationRecord) -> bool:
 def encoder_of(record: DestinationRecord) -> EventEncoder | None:
     """Return the encoder of a destination's events; None for JSON, and if the record lacks the schema."""
     encoding, schema = encoding_of(record.to), record.schema
-    if encoding is None or schema is None:
+    if not isinstance(encoding, AvroEncoding) or schema is None:
         return None
     return EventEncoder(encoding, schema.schema_id, schema.fingerprint, schema.document)

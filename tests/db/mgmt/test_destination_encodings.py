@@ -38,6 +38,12 @@ def encoded(spec: dict[str, Any], **encoding: Any) -> dict[str, Any]:
     return spec | {"destinations": destinations | {"feed": topic}}
 
 
+def with_columns(spec: dict[str, Any], subject: str = "orders", version: int = 1) -> dict[str, Any]:
+    """Return a spec with a lake destination that has typed columns."""
+    encoding = {"format": "columns", "subject": subject, "version": version}
+    return spec | {"destinations": spec["destinations"] | {"store": {"type": "lake", "encoding": encoding}}}
+
+
 def published(pipe: Pipe, spec: dict[str, Any], author: User) -> Any:
     return publish_revision(pipe=pipe, spec=spec, based_on=1, author=author)
 
@@ -106,3 +112,42 @@ def test_record_of_a_destination_whose_schema_is_missing_is_not_built(pipe: Pipe
     built = desired_records([f"destination/{pipe.id}/feed"])
     assert not built.records
     assert built.broken == {f"destination/{pipe.id}/feed": "destination feed cannot be used: no version 9 of orders"}
+
+
+def test_typed_columns_of_a_lake_are_checked_and_published_as_an_encoding(pipe: Pipe, alice: User, a_spec: MakeSpec):
+    for subject, version, field, reason in (
+        ("invoices", 1, "subject", "needs a subject of your schema registry, got invoices"),
+        ("orders", 9, "version", "needs a registered version of orders, got 9"),
+        ("people", 1, "version", "needs an Avro schema, and version 1 is JSON"),
+    ):
+        with pytest.raises(SpecError) as caught:
+            published(pipe, with_columns(a_spec(), subject, version), alice)
+        assert (caught.value.path, caught.value.reason) == (f"$.destinations.store.encoding.{field}", reason)
+    published(pipe, with_columns(a_spec()), alice)
+    go_live(pipe)
+    (built,) = desired_records([f"destination/{pipe.id}/store"]).records
+    assert isinstance(built, DestinationRecord)
+    stored = SchemaText.objects.get(versions__subject__name="orders", versions__number=1)
+    assert built.schema is not None
+    assert built.schema.document == stored.document
+
+
+def test_schema_that_columns_cannot_have_is_refused(pipe: Pipe, tenant: Tenant, alice: User, a_spec: MakeSpec):
+    fields = [{"name": name, "type": "int"} for name in ("Total", "total")]
+    draft = SchemaDraft(SchemaType.AVRO, json.dumps({"type": "record", "name": "Twice", "fields": fields}))
+    register_version(tenant=tenant, subject="twice", draft=draft, author=alice)
+    with pytest.raises(SpecError) as caught:
+        published(pipe, with_columns(a_spec(), "twice"), alice)
+    assert caught.value.path == "$.destinations.store.encoding.version"
+    assert "Total and total" in caught.value.reason
+
+
+@pytest.mark.parametrize(("kind", "format_"), [("lake", "avro"), ("topic", "columns"), ("table", "columns")])
+def test_format_of_another_type_of_destination_is_refused(
+    pipe: Pipe, alice: User, a_spec: MakeSpec, kind: str, format_: str
+):
+    to = {"type": kind, "encoding": {"format": format_, "subject": "orders", "version": 1}}
+    to |= {"table": "t", "key": "body.id"} if kind == "table" else {}
+    with pytest.raises(SpecError) as caught:
+        published(pipe, a_spec() | {"destinations": {"store": to}}, alice)
+    assert caught.value.path.startswith("$.destinations.store")

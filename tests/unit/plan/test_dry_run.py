@@ -112,10 +112,12 @@ def test_destination_with_an_encoding_has_a_note_and_its_content_type():
     encoding = {"format": "confluent", "subject": "orders", "version": 3}
     crm = {"type": "http", "url": "https://crm.example/", "encoding": encoding}
     feed = {"type": "topic", "encoding": encoding | {"format": "avro"}}
-    posted, stored = run(b"{}", destinations=(), more={"crm": crm, "feed": feed}).requests
+    lake = {"type": "lake", "encoding": encoding | {"format": "columns"}}
+    posted, stored, typed = run(b"{}", destinations=(), more={"crm": crm, "feed": feed, "lake": lake}).requests
     assert posted.note.startswith("delivered as Avro in Confluent's framing by version 3 of orders")
     assert "Content-Type: application/octet-stream" in posted.headers
     assert stored.note.startswith("delivered as Avro by version 3 of orders")
+    assert typed.note.startswith("stored with typed columns of version 3 of orders")
 
 
 def test_destination_with_batches_has_a_note():

@@ -10,7 +10,14 @@ import pytest
 from dataplane.ledger.deadletter import dead_letter_reason
 from dataplane.plan.encoding import EventEncoder
 from dataplane.schemas.types import SchemaType
-from dataplane.spec import AvroEncoding, RequestTemplate, RetryPolicy, TopicDestination
+from dataplane.spec import (
+    AvroEncoding,
+    ColumnsEncoding,
+    LakeDestination,
+    RequestTemplate,
+    RetryPolicy,
+    TopicDestination,
+)
 from dataplane.tables.records import DestinationRecord, RegisteredSchema, decode_record, encode_record
 from dataplane.transmit.work import TransmitWork
 from tests.support.memory_lane import MemoryLane, message
@@ -34,9 +41,14 @@ def http(schema: RegisteredSchema | None = SCHEMA, **to: Any) -> DestinationReco
 
 
 def topic(var: Path, encoding: AvroEncoding) -> tuple[MemoryLane, TransmitWork, MemoryProducer]:
+    return stored(var, TopicDestination(retry=RetryPolicy(local_tries=1), encoding=encoding))
+
+
+def stored(
+    var: Path, to: LakeDestination | TopicDestination, schema: RegisteredSchema | None = SCHEMA
+) -> tuple[MemoryLane, TransmitWork, MemoryProducer]:
     lane = MemoryLane("transmit", var, KEY)
-    to = TopicDestination(retry=RetryPolicy(local_tries=1), encoding=encoding)
-    lane.table.apply(DestinationRecord("p", "crm", 1, "active", to, [], schema=SCHEMA))
+    lane.table.apply(decode_record(encode_record(DestinationRecord("p", "crm", 1, "active", to, [], schema=schema))))
     lane.work = TransmitWork(lane)
     producer = lane.work._writer._producer = MemoryProducer()
     return lane, lane.work, producer
@@ -135,6 +147,19 @@ def test_nothing_is_sent_as_json_while_the_record_lacks_the_schema(tmp_path: Pat
     lane.take(message(5, FITS))
     work.poll()
     assert not sender.requests
+    work.close()
+
+
+@pytest.mark.parametrize(("schema", "sent"), [(SCHEMA, [MISFIT]), (None, [])])
+def test_message_for_typed_columns_is_json_on_the_lake_topic_and_waits_for_the_schema(
+    tmp_path: Path, schema: RegisteredSchema | None, sent: list[bytes]
+):
+    to = LakeDestination(encoding=ColumnsEncoding("columns", "orders-value", 3))
+    lane, work, producer = stored(tmp_path, to, schema)
+    lane.take(message(5, MISFIT))
+    work.poll()
+    work.poll()
+    assert [record.value for record in producer.sent] == sent
     work.close()
 
 

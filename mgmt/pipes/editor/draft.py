@@ -23,7 +23,10 @@ _READING: Final = (
 KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "http": ("url",), "topic": (), "lake": (), "table": ("table", "key", "remove_when"),
 }  # fmt: skip
-ENCODED_KINDS: Final = ("http", "topic")
+# Formats of the encoding that each kind may have.
+ENCODING_FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
+    "http": ("avro", "confluent"), "topic": ("avro", "confluent"), "lake": ("columns",), "table": (),
+}  # fmt: skip
 MAX_DIGITS: Final = 18  # of a number; a longer one is left as text
 _SHOWN: Final = frozenset({"version", "sources", "normalize", "enrich", "routes", "transform", "destinations"})
 
@@ -273,7 +276,7 @@ def _destination(row: DestinationRow, base: Mapping[str, Any]) -> dict[str, Any]
     if not typed.get("remove_when", True):
         typed["remove_when"] = None
     kept = {name: value for name, value in kept.items() if name != "encoding"}
-    if row.format and row.kind in ENCODED_KINDS:
+    if row.format in ENCODING_FORMATS.get(row.kind, ()):
         typed["encoding"] = {"format": row.format, "subject": row.subject.strip(), "version": _number(row.version)}
     return {"type": row.kind, **kept, **typed}
 

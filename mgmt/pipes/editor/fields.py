@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from mgmt.pipes.editor.draft import ENCODED_KINDS, KINDS, DestinationRow, Draft, EnrichRow, RouteRuleRow, SourceRow
+from mgmt.pipes.editor.draft import ENCODING_FORMATS, KINDS, DestinationRow, Draft, EnrichRow, RouteRuleRow, SourceRow
 from mgmt.pipes.editor.steps import OPS, StepRow
 
 _PLACE: Final = re.compile(r"^line (\d+), column (\d+): ")
@@ -16,7 +16,11 @@ ON_MISSING: Final = (
     ("default", "use a constant"),
     ("dead", "dead-letter event"),
 )
-FORMATS: Final = (("", "JSON"), ("avro", "Avro"), ("confluent", "Avro with Confluent schema id"))
+FORMAT_LABELS: Final = {
+    "avro": "Avro",
+    "confluent": "Avro with Confluent schema id",
+    "columns": "JSON and typed columns",
+}
 DESTINATIONS: Final = (
     ("http", "HTTP endpoint"),
     ("topic", "Kafka topic"),
@@ -213,10 +217,12 @@ def _destination(make: _Maker, draft: Draft, row: DestinationRow) -> FormRow:
 
 def _encoding_fields(make: _Maker, row: DestinationRow) -> dict[str, FormField]:
     """Return the shown fields of the encoding by name; the others are kept as hidden values."""
-    if row.kind not in ENCODED_KINDS:
+    formats = ENCODING_FORMATS.get(row.kind, ())
+    if not formats:
         return {}
-    choice = make.field("format", "Format", row.format, kind="choice", choices=FORMATS, redraws=True)
-    if not row.format:
+    choices = [("", "JSON"), *((one, FORMAT_LABELS[one]) for one in formats)]
+    choice = make.field("format", "Format", row.format, kind="choice", choices=choices, redraws=True)
+    if row.format not in formats:
         return {"format": choice}
     return {
         "format": choice,

@@ -38,7 +38,7 @@ FULL = {
             "partitions": 8,
             "encoding": {"format": "confluent", "subject": "orders-value", "version": 3},
         },
-        "all": {"type": "lake"},
+        "all": {"type": "lake", "encoding": {"format": "columns", "subject": "orders-value", "version": 3}},
     },
 }
 STORED = spec_to_builtins(parse_pipe_spec(FULL))
@@ -79,6 +79,14 @@ def test_encoding_is_typed_kept_and_removed():
     assert "encoding" not in draft_from_post(QueryDict(sent), document).document()["destinations"]["crm"]
     unread = draft_from_post(QueryDict(f"{typed}nd"), STORED).document()
     assert unread["destinations"]["crm"]["encoding"]["version"] == "2nd", "refused by the parser, at its field"
+
+
+def test_format_belongs_to_the_type_of_the_destination():
+    sent = "destination.name=crm&destination.was=crm&source.name=shop&destination.subject=orders&destination.version=2"
+    for kind, format_, is_kept in (("lake", "columns", True), ("lake", "avro", False), ("topic", "columns", False)):
+        typed = f"{sent}&destination.kind={kind}&destination.format={format_}"
+        document = draft_from_post(QueryDict(typed), STORED).document()["destinations"]["crm"]
+        assert ("encoding" in document) is is_kept
 
 
 def test_row_moves_and_its_button_keeps_the_focus():

@@ -34,12 +34,14 @@ TIMESTAMP_UNITS: Final[Mapping[str, int]] = {
     for prefix in ("", "local-")
     for unit, count in (("millis", 1_000), ("micros", _SECOND_US), ("nanos", 1_000_000_000))
 }
-# Lowest and highest number of each type; outside of it no calendar of four-digit years has a name for it.
+_LONG: Final = 1 << 63
+# Lowest and highest number of each type; outside of it no calendar of four-digit years has a name for it, or it is no
+# long: nanoseconds end in the year 2262.
 RANGES: Final[Mapping[str, tuple[int, int]]] = {
     "date": ((date.min - EPOCH_DAY).days, (date.max - EPOCH_DAY).days),
     "time-millis": (0, _DAY_MS - 1),
     "time-micros": (0, _DAY_MS * 1_000 - 1),
-} | {name: (_LEAST_S * units, _MOST_S * units - 1) for name, units in TIMESTAMP_UNITS.items()}
+} | {name: (max(_LEAST_S * units, -_LONG), min(_MOST_S * units, _LONG) - 1) for name, units in TIMESTAMP_UNITS.items()}
 
 
 def uuid_bytes(text: str) -> bytes:

@@ -195,6 +195,8 @@ def test_value_of_a_type(schema: Any, value: Any, decoded: Any, as_json: Any):
         (of("long", "timestamp-micros"), '"yesterday"', "", "as of RFC 3339"),
         (of("long", "local-timestamp-micros"), '"2026-11-25T00:00:00Z"', "", "without a zone"),
         (of("long", "timestamp-micros"), "9223372036854775807", "", "is not a timestamp-micros"),
+        (of("long", "timestamp-nanos"), '"2262-04-11T23:47:16.854775808Z"', "", "is not a timestamp-nanos"),
+        (of("long", "timestamp-nanos"), '"0001-01-01T00:00:00Z"', "", "is not a timestamp-nanos"),
         (of("int", "date"), '"2026-13-01"', "", "needs a date"),
         (of("int", "time-millis"), '"24:00:00"', "", "needs a time that exists"),
         (of("string", "uuid"), '"6ba7b810"', "", "needs a UUID"),

@@ -60,7 +60,7 @@ def recompute(
     destination = plan.spec.destinations.get(request.destination)
     if not isinstance(destination, LakeDestination):
         raise CannotRecomputeError(f"needs a lake destination of that revision, got {request.destination}")
-    typed = _typed_columns(table, pipe.tenant, request, destination)
+    typed = typed_columns(table, pipe.tenant, request, destination)
     if any(
         isinstance(record, PlanRecord)
         and record.pipe == request.pipe
@@ -83,7 +83,7 @@ def recompute(
     return span
 
 
-def _typed_columns(
+def typed_columns(
     table: ControlTable, tenant: str, request: RecomputeRequest, to: LakeDestination
 ) -> TypedColumns | None:
     """Return the typed columns of a revision's destination. Raises CannotRecomputeError if their schema is missing.

@@ -57,7 +57,7 @@ class LakeTable:
         envelopes = self._spark.createDataFrame([(*where, *_envelope_row(meta)) for where, meta in rows.items()], _ROWS)
         chosen = self._rows(records.join(F.broadcast(envelopes), ["partition", "offset"])).coalesce(1)
         options = {"txnAppId": writing.query, "txnVersion": str(writing.batch)} | self._evolution()
-        with self._encoded_times(records.sparkSession):
+        with self._encoded_times(records.sparkSession, self._typed is not None):
             chosen.write.format("delta").mode("append").partitionBy("date", "hour").options(**options).save(self._path)
 
     def replace(self, records: DataFrame, where: str) -> None:
@@ -67,12 +67,14 @@ class LakeTable:
         """
         options = {"replaceWhere": where} if self._exists() else {}
         writer = self._rows(records).write.format("delta").mode("overwrite").partitionBy("date", "hour")
-        with self._encoded_times(records.sparkSession):
+        with self._encoded_times(records.sparkSession, self._typed is not None):
             writer.options(**options, **self._evolution()).save(self._path)
 
     def compact(self) -> None:
         """Compact the small files of each hour; readers see either the old files or the new one."""
-        with self._encoded_times(self._spark):
+        # Also those of a table that has lost the option: its earlier rows are typed.
+        is_typed = "event" in self._spark.read.format("delta").load(self._path).columns
+        with self._encoded_times(self._spark, is_typed):
             self._delta().optimize().executeCompaction()
 
     def sweep(self) -> None:
@@ -89,14 +91,14 @@ class LakeTable:
         return {"mergeSchema": "true"} if self._typed is not None else {}
 
     @contextmanager
-    def _encoded_times(self, spark: SparkSession) -> Iterator[None]:
+    def _encoded_times(self, spark: SparkSession, is_typed: bool) -> Iterator[None]:
         """Write times as microseconds in files of typed tables.
 
         Spark's default, INT96, makes Arrow's readers refuse a file with the year 9999. Files of other tables keep it,
         because readers of files alone, such as DuckDB, would see another type in new files.
         """
         before = spark.conf.get(_TIMES)
-        if self._typed is not None:
+        if is_typed:
             spark.conf.set(_TIMES, "TIMESTAMP_MICROS")
         try:
             yield

@@ -94,7 +94,9 @@ def _struct(fits: list[tuple[str, Fit]], renamed: dict[str, str]) -> Fit:
 
 
 def _scalar(new: ColumnType, held: ColumnType, place: str) -> Fit:
-    reason = f"{place}: not stored, because the column has type {shown(held)}, and this version {shown(new)}"
+    reason = (
+        f"{place or 'the event'}: not stored, because the column has type {shown(held)}, and this version {shown(new)}"
+    )
 
     def fit(value: Any, misfits: list[str]) -> Any:
         if value is None:

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +26,7 @@ from dataplane.spec import destination_of, parse_pipe_spec
 from dataplane.tables.records import DestinationRecord, PlanRecord, RegisteredSchema
 from localbox.settings import ROOT, settings_from
 from localbox.spark import ensure_spark, spark_env
+from tests.integration.jobs.typed_orders import BIG, FIRST, ORDERS, PROBES, SECOND, TYPED, VERSIONS, encoded
 from tests.support.broker import Broker
 from tests.support.cluster import PIPE, TENANT, Cluster
 from tests.support.data_plane import until
@@ -34,44 +35,12 @@ from tests.support.sizes import LAKE_KILLS
 NOW_US: Final = (int(time.time()) - 86_400) // 3_600 * 3_600_000_000  # the start of an hour, yesterday
 PARTITIONS: Final = 2
 PATIENCE_S: Final = 400.0  # two cold starts of Spark on a busy machine
+COLUMN_NAMES: Final = (
+    "id", "position", "child", "pipe", "revision", "source", "event_time", "ingest_time", "body", "body_bytes",
+)  # fmt: skip
 COLUMNS: Final = (
     "id, position, child, pipe, revision, source, epoch_us(event_time), epoch_us(ingest_time), body, body_bytes"
 )
-
-ORDERS: Final = "pipe_orders"
-PROBES: Final = 1_000  # orders from this number on
-
-
-def _order(*fields: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "record", "name": "Order", "fields": list(fields)}
-
-
-def _field(name: str, kind: Any) -> dict[str, Any]:
-    return {"name": name, "type": kind}
-
-
-def _lines(*more: dict[str, Any]) -> dict[str, Any]:
-    item = {"type": "record", "name": "Line", "fields": [_field("sku", "string"), *more]}
-    return {"name": "lines", "type": {"type": "array", "items": item}, "default": []}
-
-
-DECIMAL: Final = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 2}
-BASIC: Final = (
-    _field("id", "string"),
-    _field("total", DECIMAL),
-    _field("at", {"type": "long", "logicalType": "timestamp-micros"}),
-    _field("day", ["null", {"type": "int", "logicalType": "date"}]) | {"default": None},
-)
-NOTE: Final = _field("note", ["null", "string"]) | {"default": None}
-VERSIONS: Final = {
-    1: _order(*BASIC, _field("count", "int") | {"default": 0}, _lines()),
-    2: _order(*BASIC, _field("count", "long") | {"default": 0}, _lines(_field("price", DECIMAL)), NOTE),
-}
-
-
-def encoded(version: int) -> dict[str, Any]:
-    """Return the destination of the orders with typed columns."""
-    return {"type": "lake", "encoding": {"format": "columns", "subject": "orders-value", "version": version}}
 
 
 class Lake:
@@ -84,7 +53,7 @@ class Lake:
         self.cluster.make_cell_topics(())
         self.cluster.publish_cell()
         self.cluster.add_pipe(PIPE, "", {"lake": {"type": "lake"}})
-        self.cluster.add_pipe(ORDERS, "", {"lake": encoded(1)})
+        self.cluster.add_pipe(ORDERS, "", {"lake": {"type": "lake"}})
         self.path = var / "lake" / TENANT / PIPE / "lake"
         self.orders = var / "lake" / TENANT / ORDERS / "lake"
         self._producer = Producer({"bootstrap.servers": kafka, "acks": "all", "enable.idempotence": True})
@@ -130,12 +99,18 @@ class Lake:
             self._process = None
 
     def use_version(self, version: int) -> None:
-        """Publish the orders' destination with a version of its typed columns."""
-        document = json.dumps(VERSIONS[version])
-        schema = RegisteredSchema(version, version, SchemaType.AVRO, "", document)
-        made = self.cluster.version()
+        """Publish the orders' destination with a version of its typed columns, and wait until a row has them."""
+        schema = RegisteredSchema(version, version, SchemaType.AVRO, "", json.dumps(VERSIONS[version]))
         to = destination_of(encoded(version))
-        self.cluster.publish(DestinationRecord(ORDERS, "lake", made, "active", to, [], schema=schema))
+        self.cluster.publish(DestinationRecord(ORDERS, "lake", self.cluster.version(), "active", to, [], schema=schema))
+        until(lambda: self._probed() == f"orders-value@{version}", f"rows of version {version}", PATIENCE_S)
+
+    def use_no_version(self) -> None:
+        """Publish the orders' destination without typed columns, and wait until files are compacted without them."""
+        self.cluster.publish_destinations(ORDERS, {"lake": {"type": "lake"}})
+        until(lambda: self._probed() is None, "rows without typed columns", PATIENCE_S)
+        before = self._compactions()
+        until(lambda: self._probed() is None and self._compactions() > before, "files put together", PATIENCE_S)
 
     def put(self, first: int, count: int) -> None:
         """Write messages as a transmit lane does; their number is their offset in partition 0 of ingest."""
@@ -156,11 +131,15 @@ class Lake:
             self._produce("lake", number, 1, body, ORDERS, **more)
         assert self._producer.flush(20) == 0
 
-    def is_used(self, version: int) -> bool:
-        """Put one more order, as the query reads a control record some time after it was published; True if it has."""
+    def _probed(self) -> str | None:
+        """Put one more order, and return the version of the newest row; a control record is read some time later."""
         self._probe += 1
         self.put_orders({self._probe: b'{"id":"probe","total":0,"at":0}'})
-        return [f"orders-value@{version}"] in self.order_rows("event_schema").values()
+        rows = self.order_rows("event_schema")
+        return rows.popitem()[1][0] if rows else None
+
+    def _compactions(self) -> int:
+        return sum(entry["operation"] == "OPTIMIZE" for entry in DeltaTable(str(self.orders)).history())
 
     def ingest_orders(self, orders: Iterable[bytes]) -> None:
         """Write orders as ingest does, to partition 1."""
@@ -181,6 +160,8 @@ class Lake:
     def order_rows(self, columns: str) -> dict[str, Any]:
         """Return these columns of the orders by id, as DuckDB reads them from the newest version of the table."""
         if not DeltaTable.is_deltatable(str(self.orders)):
+            return {}
+        if "event" in columns and "event" not in [one.name for one in DeltaTable(str(self.orders)).schema().fields]:
             return {}
         files = DeltaTable(str(self.orders)).file_uris()
         query = f"SELECT id, {columns} FROM read_parquet({files}, union_by_name = true) ORDER BY position"  # noqa: S608
@@ -304,47 +285,6 @@ def test_recompute_rewrites_a_time_range_by_another_revision_and_keeps_the_rest(
     assert before.keys() - after.keys() == {"id-50"}
 
 
-BIG: Final = "999999999999999999999999999999999999.99"  # 38 digits
-FIRST: Final = {
-    0: f'{{"id":"a","total":"{BIG}","at":"9999-12-31T23:59:59.999999Z","day":"9999-12-31"}}'.encode(),
-    1: b'{"id":"b","total":-0.01,"at":"0001-01-01T00:00:00Z","count":7,"lines":[{"sku":"x"},{"sku":"y"}]}',
-    2: b'{"id":"c","total":"1.005","at":0}',
-    3: b"\xff{",
-}
-SECOND: Final = {
-    4: b'{"id":"e","total":"1.50","at":0,"count":8,"lines":[{"sku":"x","price":"0.10"}],"note":"n"}',
-    5: b'{"id":"f","total":"1.50","at":0,"count":4294967296}',
-}
-WIDER: Final = "/count: not stored, because the column has type integer, and this version long"
-END_US: Final = 253_402_300_800_000_000  # the year 10000
-# Event, its `at` in microseconds, version and error.
-TYPED: Final = {
-    "id-0": (
-        {"id": "a", "total": Decimal(BIG), "day": date(9999, 12, 31), "count": 0, "lines": []},
-        END_US - 1,
-        1,
-        None,
-    ),
-    "id-1": (
-        {"id": "b", "total": Decimal("-0.01"), "day": None, "count": 7}
-        | {"lines": [{"sku": "x", "price": None}, {"sku": "y", "price": None}]},
-        -62_135_596_800_000_000,
-        1,
-        None,
-    ),
-    "id-2": (None, None, 1, "/total: needs at most 2 digits after the point"),
-    "id-3": (None, None, 1, "needs JSON: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
-    "id-4": (
-        {"id": "e", "total": Decimal("1.50"), "day": None, "count": 8}
-        | {"lines": [{"sku": "x", "price": Decimal("0.10")}], "note": "n"},
-        0,
-        2,
-        None,
-    ),
-    "id-5": ({"id": "f", "total": Decimal("1.50"), "day": None, "count": None, "lines": []}, 0, 2, WIDER),
-}
-
-
 def typed_rows(lake: Lake) -> dict[str, Any]:
     """Return event, its `at` in microseconds, version and error by id, without the probes."""
     rows = lake.order_rows("event, epoch_us(event.at), event_schema, event_error")
@@ -352,31 +292,42 @@ def typed_rows(lake: Lake) -> dict[str, Any]:
     for id_, (event, at_us, version, error) in rows.items():
         if int(id_[3:]) < PROBES:
             others = event and {name: value for name, value in event.items() if name != "at"}
-            found[id_] = (others, at_us, int(version.removeprefix("orders-value@")), error)
+            found[id_] = (others, at_us, version and int(version.removeprefix("orders-value@")), error)
     return found
 
 
 @pytest.mark.timeout(1_500)
 def test_typed_columns_are_exact_follow_the_schema_and_are_the_same_after_a_recompute(lake: Lake):
+    lake.put(0, 5)
+    lake.put_orders({20: FIRST[0]})
+    until(lambda: lake.order_rows("body"), "a row without typed columns", PATIENCE_S)
     lake.use_version(1)
     lake.put_orders(FIRST)
-    until(lambda: len(lake.order_rows("body")) == len(FIRST), "rows of version 1", PATIENCE_S)
+    until(lambda: len(typed_rows(lake)) == 1 + len(FIRST), "rows of version 1", PATIENCE_S)
     lake.use_version(2)
-    until(lambda: lake.is_used(2), "version 2 in the table", PATIENCE_S)
+    lake.put(5, 5)
     lake.put_orders(SECOND)
-    until(lambda: len(typed_rows(lake)) == len(TYPED), "rows of version 2", PATIENCE_S)
+    until(lambda: len(typed_rows(lake)) == 1 + len(TYPED), "rows of version 2", PATIENCE_S)
     wanted = {id_: (event and {"note": None} | event, *more) for id_, (event, *more) in TYPED.items()}
-    assert typed_rows(lake) == wanted
+    assert typed_rows(lake) == wanted | {"id-20": (None, None, None, None)}
     bodies = lake.order_rows("body, body_bytes")
     assert (bodies["id-2"], bodies["id-3"]) == ([FIRST[2].decode(), None], [None, FIRST[3]]), "misfits keep their rows"
-    assert DeltaTable(str(lake.orders)).to_pyarrow_table(columns=["event"]).num_rows >= len(TYPED), (
-        "Arrow reads any year"
-    )
     spec = {"sources": {"shop": {}}, "destinations": {"lake": encoded(2)}}
     lake.cluster.publish(PlanRecord(ORDERS, 2, parse_pipe_spec(spec), lake.cluster.version()))
     lake.ingest_orders([*FIRST.values(), *SECOND.values()])
     assert "rewritten: rows" in lake.recompute("--revision", "2", pipe=ORDERS)
-    misfit = (None, None, 2, "/lines/0/price: is required, but missing")  # of version 2
-    assert typed_rows(lake) == {id_: (event, at_us, 2, error) for id_, (event, at_us, _, error) in wanted.items()} | {
-        "id-1": misfit
-    }
+    again = {id_: (event, at_us, 2, error) for id_, (event, at_us, _, error) in wanted.items()}
+    again["id-1"] = (None, None, 2, "/lines/0/price: is required, but missing")
+    assert typed_rows(lake) == again
+    lake.use_no_version()
+    assert typed_rows(lake) == again
+    read = DeltaTable(str(lake.orders)).to_pyarrow_table(columns=["id", "event"]).to_pylist()
+    assert Decimal(BIG) in [row["event"]["total"] for row in read if row["event"]], (
+        "Arrow reads files with the year 9999"
+    )
+    until(lambda: len(lake.ids()) >= 10, "rows of the other table", PATIENCE_S)
+    table = DeltaTable(str(lake.path))
+    assert [one.name for one in table.schema().fields] == [*COLUMN_NAMES, "date", "hour"], "others get no columns"
+    times = f"SELECT DISTINCT type FROM parquet_schema({table.file_uris()}) WHERE name LIKE '%_time'"  # noqa: S608
+    with duckdb.connect() as db:
+        assert db.sql(times).fetchall() == [("INT96",)], "as before"

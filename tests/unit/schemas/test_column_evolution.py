@@ -28,11 +28,11 @@ def names(kind: ColumnType) -> list[tuple[str, Any]]:
 
 
 def test_new_columns_come_last_and_old_ones_stay():
-    first = typed(1, field("string", name="id"), field("int", name="old"))
+    first = typed(1, field("string", name="Id"), field("int", name="old"))
     second = typed(2, field("int", name="note"), field("string", name="ID"), held=first.type)
-    assert names(second.type) == [("id", "string"), ("old", "integer"), ("note", "integer")]
-    assert second(b'{"ID":"a","note":1}').event == {"id": "a", "note": 1}
-    assert typed(1, field("string", name="id"), field("int", name="old"), held=second.type).type == second.type
+    assert names(second.type) == [("Id", "string"), ("old", "integer"), ("note", "integer")]
+    assert second(b'{"ID":"a","note":1}').event == {"Id": "a", "note": 1}
+    assert typed(1, field("string", name="Id"), field("int", name="old"), held=second.type).type == second.type
 
 
 def test_columns_are_added_inside_arrays_maps_and_records():
@@ -87,6 +87,15 @@ def test_decimal_of_another_size_is_stored_if_its_digits_fit():
         row = columns(body)
         assert row.event == {"f": None}
         assert row.event_error is not None
+
+
+def test_event_of_another_kind_is_not_stored_and_its_schema_changes_no_column():
+    held = typed(1, field("int", name="f")).type
+    columns = EventColumns(ColumnsSchema("orders@2", '"string"'), held)
+    assert columns.type == held
+    row = columns(b'"x"')
+    reason = "the event: not stored, because the column has type struct, and this version string"
+    assert (row.event, row.event_error) == (None, reason)
 
 
 def test_misfits_in_items_are_reported_once_with_their_place():

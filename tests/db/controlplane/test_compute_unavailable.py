@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from controlplane.compute.api_server import ApiServer
 from controlplane.compute.kubernetes import KubernetesCompute
@@ -10,6 +11,8 @@ from controlplane.compute.pods import PodContext
 from controlplane.compute.port import Compute, DesiredApplication
 from controlplane.control_topic import ControlTopic
 from controlplane.provisioner.act import Effects, submit
+from controlplane.provisioner.decide import SubmitApplication, decide
+from controlplane.provisioner.snapshot import ProvisionerSnapshot
 from controlplane.settings import control_settings
 from controlplane.topics import TopicCreator
 from mgmt.models import Cell
@@ -32,10 +35,19 @@ def cells() -> None:
         Cell.objects.create(id=name)
 
 
+def submitted(found: ProvisionerSnapshot) -> list[str]:
+    return [action.desired.cell for action in decide(found) if isinstance(action, SubmitApplication)]
+
+
 def test_cells_of_an_unresponsive_cluster_say_so_and_are_not_submitted_blindly(away: Compute):
-    for cell in snapshot(away).cells:
+    found = snapshot(away)
+    for cell in found.cells:
         assert cell.desired is None
         assert cell.problem.startswith("waiting for compute: https://127.0.0.1:1 does not answer")
+    ready = [structs.replace(cell, bound=True, release="0123456789abcdef") for cell in found.cells]
+    assert submitted(structs.replace(found, cells=ready)) == []
+    well = [structs.replace(cell, problem="") for cell in ready]
+    assert submitted(structs.replace(found, cells=well)) == ["a", "b"]
 
 
 def test_problem_of_the_cell_itself_has_precedence(away: Compute):

@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from pyroaring import BitMap64
 
 from controlplane.explain import explain
-from controlplane.leases import acquire
+from controlplane.leases import acquire, release
 from controlplane.observer.judging import observations
 from controlplane.observer.sealing import Sealer
 from controlplane.provisioner.act import Effects
@@ -145,11 +145,19 @@ def test_migration_is_reverted_automatically_by_the_same_steps(placed: Pipe, ali
     assert do(back, FinishMigration).state == "done"
 
 
-def test_lease_of_either_cell_blocks_a_step(placed: Pipe, alice: User):
+@pytest.mark.parametrize(("leased", "other"), [("c1", "c2"), ("c2", "c1")])
+def test_lease_of_either_cell_blocks_a_step(placed: Pipe, alice: User, leased: str, other: str):
     row = ask(placed, alice)
-    acquire("c2", "deploy", "release 7", NOW)
+    lease = acquire(leased, "deploy", "release 7", NOW)
+    assert isinstance(lease, Lease)
     assert do(row, SwitchToTarget).state == "requested"
-    assert isinstance(acquire("c1", "scale", "another change", NOW), Lease), "the lease of the other cell was released"
+    free = acquire(other, "scale", "another change", NOW)
+    assert isinstance(free, Lease), "the lease of the other cell was released"
+    assert (release(lease), release(free)) == (True, True)
+    do(row, SwitchToTarget)
+    acquire(leased, "deploy", "release 7", NOW)
+    assert do(row, FinishMigration).state == "draining"
+    assert do(row, RevertMigration, "c2 is unstable").state == "draining"
 
 
 def test_pause_of_either_cell_between_snapshot_and_action_is_respected(placed: Pipe, alice: User):

@@ -21,6 +21,7 @@ from dataplane.ledger.fields import FieldCounter
 from mgmt.errors import InvalidValue, LimitReachedError, NameTakenError
 from mgmt.models import (
     Alert,
+    CellVerdict,
     ControlAction,
     FieldHour,
     IgnoredField,
@@ -29,6 +30,7 @@ from mgmt.models import (
     PatternMark,
     Pipe,
     PipeRevision,
+    Ramp,
     Tenant,
     User,
 )
@@ -121,13 +123,19 @@ def test_usual_scores_open_nothing(placed: Pipe):
     assert state.last > 0
 
 
-@pytest.mark.parametrize("change", ["deploy", "revision", "pause"])
+@pytest.mark.parametrize("change", ["deploy", "revision", "ramp", "pause", "unstable"])
 def test_nothing_opens_while_the_cell_or_the_pipe_changes(placed: Pipe, change: str):
     if change == "deploy":
         at_6 = START + 6 * BLOCK
         ControlAction.objects.create(controller="deploy", action="deploy", outcome="done", cell=placed.cell, at=at_6)
     elif change == "revision":
         PipeRevision.objects.filter(pipe=placed).update(live_at=START + 6 * BLOCK)
+    elif change == "ramp":
+        stable = placed.revisions.get()
+        second = PipeRevision.objects.create(pipe=placed, number=2, spec=stable.spec, state="ramping")
+        Ramp.objects.create(revision=second, stable=stable, share=5, began_at=START)
+    elif change == "unstable":
+        CellVerdict.objects.update(state="unstable")
     else:
         Pipe.objects.filter(id=placed.id).update(state="paused")
     watched(placed, range(4), LOW)

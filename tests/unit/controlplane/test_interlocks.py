@@ -6,7 +6,6 @@ from typing import get_args
 import pytest
 
 from controlplane.interlocks import (
-    VERDICT_MAX_AGE,
     CellState,
     ControllerName,
     LeaseView,
@@ -81,7 +80,7 @@ def test_cell_that_is_not_stable_allows_only_protective_changes(controller: Cont
 
 
 def test_outdated_verdict_does_not_count_as_stable():
-    refusal = refusal_of("scale", cell(now=NOW + VERDICT_MAX_AGE + timedelta(seconds=1)))
+    refusal = refusal_of("scale", cell(now=NOW + timedelta(seconds=61)))
     assert refusal is not None
     assert "cell c1 has not been judged since" in refusal.why
 

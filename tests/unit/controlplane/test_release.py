@@ -1,5 +1,6 @@
 """A release is named by its content, built once, and not run if its content differs from its name."""
 
+import os
 import zipfile
 from pathlib import Path
 
@@ -18,7 +19,9 @@ def code(root: Path, text: str) -> Path:
 
 def test_same_code_gives_the_same_release_in_any_folder(tmp_path: Path):
     here, there = ReleaseStore(tmp_path / "r1"), ReleaseStore(tmp_path / "r2")
-    first, second = here.pack(code(tmp_path / "a", "x = 1")), there.pack(code(tmp_path / "b", "x = 1"))
+    older, newer = code(tmp_path / "a", "x = 1"), code(tmp_path / "b", "x = 1")
+    os.utime(older / "dataplane" / "jobs" / "cell.py", (1e9, 1e9))
+    first, second = here.pack(older), there.pack(newer)
     assert first == second
     assert here.archive(first).read_bytes() == there.archive(second).read_bytes()
 
@@ -54,6 +57,13 @@ def test_modified_build_is_not_run_until_it_is_rebuilt(tmp_path: Path, old: byte
     with pytest.raises(ReleaseError, match="was changed after the build"):
         releases.application(release)
     assert releases.pack(tmp_path) == release
+    assert releases.application(release).read_text() == "x = 1"
+
+
+def test_program_that_was_changed_after_its_extraction_is_not_run(tmp_path: Path):
+    releases = ReleaseStore(tmp_path)
+    release = releases.pack(code(tmp_path, "x = 1"))
+    releases.application(release).write_text("x = 2")
     assert releases.application(release).read_text() == "x = 1"
 
 

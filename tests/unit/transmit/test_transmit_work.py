@@ -398,3 +398,22 @@ def test_every_attempt_counts_in_the_usage_of_its_pipe_with_the_bytes_sent(tmp_p
     assert usage is not None
     assert [(one.units, one.size_bytes, one.effort) for one in usage.pipes] == [(2, 9, 2)]
     work.close()
+
+
+def test_local_retries_and_successes_beyond_the_sample_count_in_the_usage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(responses, "local_pause_s", lambda *_: 0.0)
+    lane, work, sender = opened(tmp_path, destination(retry=RetryPolicy(local_tries=2)))
+    lane.take(*(message(number, b"{}") for number in range(SAMPLE + 5)))
+    for _ in range(2):
+        work.poll()
+        sender.answer(503, count=1)
+        sender.answer(204)
+        work.poll()
+    lane.usage.hasten()
+    usage = lane.usage.take_if_due()
+    assert usage is not None
+    assert len(sender.requests) == SAMPLE + 6
+    assert [(one.units, one.size_bytes) for one in usage.pipes] == [(SAMPLE + 6, 2 * (SAMPLE + 6))]
+    work.close()

@@ -148,11 +148,18 @@ def finish_rollout(*, rollout: int, state: str, now: datetime) -> None:
 
 
 def annotate_step(*, step: RolloutStep, why: str, refusal: RefusalKind | None, now: datetime) -> None:
-    """Store what the step waits for; the first refusal of its cell is recorded in the control audit."""
-    if refusal and not step.why:
+    """Store what the step waits for; a refusal for another type of reason than before is recorded in the audit."""
+    if refusal and not _is_recorded(step, refusal):
         outcome = ControlAction.Outcome.REFUSED
         note(CONTROLLER, "give-release", outcome=outcome, at=now, cell=step.cell_id, refusal=refusal, reason=why)
     RolloutStep.objects.filter(id=step.id, state=step.state).update(why=why[:300])
+
+
+def _is_recorded(step: RolloutStep, refusal: RefusalKind) -> bool:
+    """Return True if the newest entry about the step's cell is this refusal, whose words may change at each tick."""
+    entries = ControlAction.objects.filter(controller=CONTROLLER, cell=step.cell_id, at__gte=step.rollout.created_at)
+    newest = entries.order_by("-id").first()
+    return newest is not None and newest.refusal == refusal
 
 
 def _step(id_: int) -> RolloutStep:

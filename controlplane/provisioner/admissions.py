@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db.models import Sum
 
-from controlplane.interlocks import CellState, refusal_of
+from controlplane.interlocks import CellState, Refusal, refusal_of
 from controlplane.leases import cell_states, note
 from controlplane.provisioner.admitting import (
     PENSTOCK,
@@ -19,6 +19,7 @@ from controlplane.provisioner.admitting import (
     next_step,
 )
 from controlplane.provisioner.cell_change import changing
+from controlplane.provisioner.decide import LONGEST_REASON
 from mgmt.ledger.queries.bucket_range import bucket_at
 from mgmt.models import Admission, ControlAction, OffsetSet, PipeRevision, Redrive
 from mgmt.ramps.admission_schedule import AdmissionPolicy, filed_under
@@ -104,7 +105,7 @@ def _take_step(view: PipeAdmission, state: CellState | None, policy: AdmissionPo
         case AdmitShare() | ReduceAdmission():
             refusal = refusal_of("provision", state, protective=isinstance(step, ReduceAdmission)) if state else None
             if refusal:
-                _annotate(view, f"{view.share} % of its keys are admitted; {refusal.why}")
+                _store_refusal(view, step, refusal, now)
                 return False
             return _change(view, step, now)
 
@@ -115,11 +116,8 @@ def _change(view: PipeAdmission, step: AdmitShare | ReduceAdmission, now: dateti
     with changing({view.cell: is_reduction}, f"admission of {view.pipe}", now) as ours:
         if not ours or not _set_share(view, step, now):
             return False
-        action = "take-share-back" if is_reduction else "admit-share"
         outcome = ControlAction.Outcome.ROLLED_BACK if is_reduction else ControlAction.Outcome.DONE
-        reason = step.reason if isinstance(step, ReduceAdmission) else ""
-        detail = {"share": step.share}
-        note("provision", action, outcome=outcome, at=now, cell=view.cell, pipe=view.pipe, reason=reason, detail=detail)
+        _note(view, step, now, outcome=outcome, reason=step.reason if isinstance(step, ReduceAdmission) else "")
         return True
 
 
@@ -129,6 +127,38 @@ def _set_share(view: PipeAdmission, step: AdmitShare | ReduceAdmission, now: dat
     return raise_admission(pipe_id=view.pipe, of_share=view.share, share=step.share, now=now)
 
 
-def _annotate(view: PipeAdmission, reason: str) -> None:
-    if view.reason != reason:
-        annotate_admission(pipe_id=view.pipe, reason=reason)
+def _store_refusal(view: PipeAdmission, step: AdmitShare | ReduceAdmission, refusal: Refusal, now: datetime) -> None:
+    """Store why the step is refused on the admission and, if that is another reason than before, in the audit."""
+    if _annotate(view, f"{view.share} % of its keys are admitted; {refusal.why}"):
+        _note(view, step, now, outcome=ControlAction.Outcome.REFUSED, refusal=refusal.kind, reason=refusal.why)
+
+
+def _note(
+    view: PipeAdmission,
+    step: AdmitShare | ReduceAdmission,
+    now: datetime,
+    *,
+    outcome: ControlAction.Outcome,
+    reason: str,
+    refusal: str = "",
+) -> None:
+    note(
+        "provision",
+        "take-share-back" if isinstance(step, ReduceAdmission) else "admit-share",
+        outcome=outcome,
+        at=now,
+        cell=view.cell,
+        pipe=view.pipe,
+        refusal=refusal,
+        reason=reason,
+        detail={"share": step.share},
+    )
+
+
+def _annotate(view: PipeAdmission, reason: str) -> bool:
+    """Store what the admission waits for; return False if its row says that already."""
+    stored = reason[:LONGEST_REASON]
+    if view.reason == stored:
+        return False
+    annotate_admission(pipe_id=view.pipe, reason=stored)
+    return True

@@ -25,6 +25,7 @@ from mgmt.services import (
     cancel_migration,
     finish_migration,
     hold_at_target,
+    note_refused_step,
     reverse_migration,
     switch_pipe,
 )
@@ -38,8 +39,9 @@ def apply_step(effects: Effects, step: MigrationStep, now: datetime) -> None:
     row = PipeMigration.objects.select_related("pipe").get(id=step.migration)
     open_row = PipeMigration.objects.filter(id=row.id, state__in=PipeMigration.UNDER_WAY)
     match step:
-        case AnnotateMigration(says=says):
-            open_row.update(says=says)
+        case AnnotateMigration(says=says, refusal=refusal):
+            if open_row.update(says=says) and refusal:
+                note_refused_step(migration=row, refusal=refusal, reason=says, now=now)
         case RecordIngestLeft():
             open_row.update(left_at=now)
         case RecordSourceEnds():

@@ -17,7 +17,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from controlplane.interlocks import VERDICT_MAX_AGE, clock, pauses_of, refusal_of
+from controlplane.interlocks import VERDICT_MAX_AGE, Refusal, RefusalKind, clock, pauses_of, refusal_of
 from controlplane.provisioner.decide import HOLDING_STATES, NO_INGEST, why_behind, why_not_held
 from controlplane.provisioner.desired_state import DesiredState, wanted_versions
 from controlplane.provisioner.snapshot import MigrationView, ProvisionerSnapshot
@@ -73,10 +73,11 @@ class AbandonMigration(Struct, frozen=True):
 
 
 class AnnotateMigration(Struct, frozen=True):
-    """Store on a migration what it waits for."""
+    """Store on a migration what it waits for. `refusal`: type of the reason, if the interlocks refuse its next step."""
 
     migration: int
     says: str
+    refusal: RefusalKind | None = None
 
 
 MigrationStep = (
@@ -104,13 +105,12 @@ def next_steps(snapshot: ProvisionerSnapshot) -> list[MigrationStep]:
 def _prepare(desired: DesiredState, row: MigrationView) -> MigrationStep:
     if row.unfit:
         return AbandonMigration(row.id, row.unfit)
-    why = row.busy or _not_ready(desired, row) or _refused(desired, row)
-    if not why:
+    why = row.busy or _not_ready(desired, row)
+    waits = _annotate(row, why) if why else _refused(desired, row)
+    if waits is None:
         return SwitchToTarget(row.id) if row.held or not row.in_order else HoldAtTarget(row.id)
     is_late = desired.snapshot.now - row.asked_at > PATIENCE
-    return (
-        AbandonMigration(row.id, f"not within {PATIENCE.seconds // 60} min: {why}") if is_late else _annotate(row, why)
-    )
+    return AbandonMigration(row.id, f"not within {PATIENCE.seconds // 60} min: {waits.says}") if is_late else waits
 
 
 def _not_ready(desired: DesiredState, row: MigrationView) -> str:
@@ -131,11 +131,12 @@ def _needed(snapshot: ProvisionerSnapshot, row: MigrationView) -> list[str]:
     return [cell_key(row.target), *plans, *destinations, pipe_key(row.pipe), *keys]
 
 
-def _refused(desired: DesiredState, row: MigrationView) -> str:
+def _refused(desired: DesiredState, row: MigrationView) -> AnnotateMigration | None:
     source, target = desired.snapshot.states[row.source], desired.snapshot.states[row.target]
     if refusal := refusal_of("provision", target) or refusal_of("provision", source, protective=True):
-        return f"{refusal.why}; retried {refusal.again}"
-    return f"provisioning is paused on cell {row.source}" if any(pauses_of("provision", source)) else ""
+        return _annotate_refusal(row, refusal)
+    is_paused = any(pauses_of("provision", source))
+    return _annotate(row, f"provisioning is paused on cell {row.source}", "paused") if is_paused else None
 
 
 def _drain(desired: DesiredState, row: MigrationView) -> MigrationStep:
@@ -181,8 +182,12 @@ def _unless_leased(desired: DesiredState, row: MigrationView, step: MigrationSte
         refusal_of("provision", desired.snapshot.states[cell], protective=True) for cell in (row.source, row.target)
     ]
     refusal = next((one for one in refusals if one is not None), None)
-    return step if refusal is None else _annotate(row, f"{refusal.why}; retried {refusal.again}")
+    return step if refusal is None else _annotate_refusal(row, refusal)
 
 
-def _annotate(row: MigrationView, why: str) -> AnnotateMigration:
-    return AnnotateMigration(row.id, why[:MAX_REASON_CHARS])
+def _annotate_refusal(row: MigrationView, refusal: Refusal) -> AnnotateMigration:
+    return _annotate(row, f"{refusal.why}; retried {refusal.again}", refusal.kind)
+
+
+def _annotate(row: MigrationView, why: str, refusal: RefusalKind | None = None) -> AnnotateMigration:
+    return AnnotateMigration(row.id, why[:MAX_REASON_CHARS], refusal)

@@ -123,6 +123,12 @@ def finish_migration(*, migration: PipeMigration, now: datetime) -> bool:
     return True
 
 
+def note_refused_step(*, migration: PipeMigration, refusal: str, reason: str, now: datetime) -> None:
+    """Record in the control audit that the interlocks refused the migration's next step, and why."""
+    action = "switch-pipe" if migration.switched_at is None else "move-pipe"
+    _note(migration, (action, ControlAction.Outcome.REFUSED), now, reason=reason, refusal=refusal)
+
+
 def why_unfit(pipe: Pipe, target: str = "") -> str:
     """Return why the pipe cannot be migrated to the target, or ("") to any cell; "" if it can."""
     if Cell.objects.filter(id=target, dedicated_to__isnull=False).exclude(dedicated_to=pipe.tenant_id).exists():
@@ -167,11 +173,13 @@ def _note(
     what: tuple[str, ControlAction.Outcome],
     now: datetime,
     *,
+    refusal: str = "",
     reason: str = "",
     by: User | None = None,
 ) -> None:
     """Add an audit entry for each of the two cells, so that both pages show it. `what`: action and outcome."""
     controller, (action, outcome) = (ControlAction.PERSON if by else "provision"), what
-    said: dict[str, Any] = {"outcome": outcome, "reason": reason, "author": by, "at": now, "pipe": row.pipe_id}
+    said: dict[str, Any] = {"outcome": outcome, "refusal": refusal, "reason": reason, "author": by, "at": now}
+    said["pipe"] = row.pipe_id
     for cell in (row.source_id, row.target_id):
         note(controller, action, cell=cell, detail={"from": row.source_id, "to": row.target_id}, **said)

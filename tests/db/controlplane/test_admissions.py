@@ -135,9 +135,15 @@ def test_unstable_cell_keeps_the_share_unchanged(gentle: Pipe, store: LedgerStor
     CellVerdict.objects.update_or_create(
         cell=Cell.objects.get(id="c1"), defaults={"state": "unstable", "since": NOW, "reasons": [], "at": NOW}
     )
-    advance_admissions(LATER, POLICY)
+    for _ in range(2):
+        advance_admissions(LATER, POLICY)
     assert way_of(gentle).share == 20
     assert "unstable" in way_of(gentle).reason
+    refused = ControlAction.objects.get(action="admit-share")
+    assert (refused.outcome, refused.refusal, refused.cell_id, refused.pipe) == (
+        "refused", "cell-unstable", "c1", gentle,
+    )  # fmt: skip
+    assert refused.reason.startswith("cell c1 is unstable since ")
 
 
 def test_failing_admission_is_rolled_back_and_alerts_a_person(gentle: Pipe, store: LedgerStore, bob: User):

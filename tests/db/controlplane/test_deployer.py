@@ -239,6 +239,20 @@ def test_unstable_cell_is_awaited_with_the_reason_and_one_audit_row(cells: list[
     assert at(6).startswith("StartStep")
 
 
+def test_refusal_for_another_type_of_reason_is_recorded_as_well(cells: list[Cell]):
+    requested()
+    alice = User.objects.create_user("alice")
+    for seconds in (0, 2, 4, 6):
+        if seconds == 4:
+            pause_controller(controller="deploy", cell=None, reason="a fair", until=None, by=alice, now=later(seconds))
+        judge("c1", "unstable", later(seconds))
+        beat("", "ingest-1", later(seconds))
+        list(rounds(POLICY, later(seconds)))
+    refused = ControlAction.objects.filter(action="give-release", outcome="refused", cell="c1").order_by("id")
+    assert list(refused.values_list("refusal", flat=True)) == ["cell-unstable", "paused"]
+    assert refused[1].reason == "deploying is paused by alice: a fair"
+
+
 def test_pause_blocks_the_next_cell_but_not_the_rollback_of_a_bad_one(cells: list[Cell]):
     requested()
     at(0)

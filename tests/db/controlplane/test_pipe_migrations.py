@@ -97,7 +97,7 @@ def ask(pipe: Pipe, by: User, to: str = "c2", reason: str = "c1 is full") -> Pip
     return request_migration(pipe=pipe, target=Cell.objects.get(id=to), reason=reason, by=by, now=NOW)
 
 
-def do(row: PipeMigration, step: type[MigrationStep], *words: str) -> PipeMigration:
+def do(row: PipeMigration, step: type[MigrationStep], *words: Any) -> PipeMigration:
     apply_step(HANDS, step(row.id, *words), NOW)
     row.refresh_from_db()
     return row
@@ -327,6 +327,20 @@ def test_source_is_drained_only_when_the_pipes_last_records_are_settled(placed: 
     SettledOffset.objects.create(topic=EGRESS, partition=0, offset=5)
     HighOffset.objects.create(pipe_id="other", bucket=MINUTE, topic=EGRESS, partition=0, offset=99)
     assert behind() == "", "records of other pipes do not count"
+
+
+def test_refused_step_is_recorded_for_both_cells_and_mere_waiting_is_not(placed: Pipe, alice: User):
+    row = do(ask(placed, alice), AnnotateMigration, "waiting for process-0")
+    refused = ControlAction.objects.filter(pipe=placed, outcome="refused").order_by("id")
+    assert not refused.exists()
+    do(row, AnnotateMigration, "cell c2 is unstable", "cell-unstable")
+    do(do(row, SwitchToTarget), AnnotateMigration, "deploying is changing cell c1", "cell-busy")
+    assert [(one.cell_id, one.action, one.refusal, one.reason) for one in refused] == [
+        ("c1", "switch-pipe", "cell-unstable", "cell c2 is unstable"),
+        ("c2", "switch-pipe", "cell-unstable", "cell c2 is unstable"),
+        ("c1", "move-pipe", "cell-busy", "deploying is changing cell c1"),
+        ("c2", "move-pipe", "cell-busy", "deploying is changing cell c1"),
+    ]
 
 
 def test_explain_shows_what_the_migration_waits_for(placed: Pipe, alice: User):

@@ -188,6 +188,21 @@ def test_migration_reports_what_it_waits_for_once(now: ProvisionerSnapshot, word
     assert next_steps(structs.replace(now, migrations=again)) == []
 
 
+REFUSALS = {
+    "the target is unwell": "cell-unstable",
+    "the source is changed": "cell-busy",
+    "paused on the source": "paused",
+    "the target is changed": "cell-busy",
+}
+
+
+@pytest.mark.parametrize(("case", "now"), [row[:2] for row in WAITS], ids=[row[0] for row in WAITS])
+def test_step_that_the_interlocks_refuse_has_the_type_of_the_reason(case: str, now: ProvisionerSnapshot):
+    (said,) = next_steps(now)
+    assert isinstance(said, AnnotateMigration)
+    assert said.refusal == REFUSALS.get(case)
+
+
 def test_outdated_verdict_reverts_no_migration():
     old = VerdictView("unstable", ["gone"], NOW, NOW - timedelta(minutes=5))
     states = {"c1": state("c1"), "c2": CellState("c2", [], None, old, NOW)}

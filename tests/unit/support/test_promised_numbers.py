@@ -12,6 +12,7 @@ from dataplane.runtime.producers import replaceable
 from dataplane.runtime.settings import settings_from
 from dataplane.spec.loops import MAX_HOPS
 from dataplane.transmit.policy import limits
+from mgmt.cells.queries import overdue_tasks
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,7 @@ from dataplane.transmit.policy import limits
         pytest.param((replaceable.MOST, replaceable.WITHIN_S), (5, 60), id="replaced producers of a replica"),
         pytest.param(dead_letter_rate.SPAN_S, 60, id="seconds over which failed steps are counted"),
         pytest.param(leases.LASTS, timedelta(minutes=1), id="time of a lease"),
+        pytest.param(overdue_tasks.PATIENCE, timedelta(seconds=15), id="time without a beat before the incident"),
         pytest.param(SESSION_TIMEOUT_MS, 6_000, id="session of a lane"),
     ],
 )

@@ -172,7 +172,9 @@ def test_causes_are_common_only_with_the_same_status_host_and_response(admin: Cl
     now = timezone.now()
     one, other = pipe_of("a"), pipe_of("b")
     fails(one, now)
-    fails(other, now, answer="", status=500)
+    fails(other, now, status=500)
+    fails(pipe_of("c"), now, answer="")
+    fails(pipe_of("d", "https://other.example.com/in"), now)
     assert "No destination fails" in admin.get("/staff/board/").text
     fails(one, now, cause="timeout", answer="", status=0)
     fails(other, now, cause="timeout", answer="", status=0)

@@ -1,11 +1,12 @@
 """Verdicts from rows: heartbeats, seals, lags and leases give one row per cell, at a constant query count."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from pytest_django.fixtures import DjangoAssertNumQueries
 
+from controlplane.interlocks import ControllerName, Refusal
 from controlplane.leases import acquire
 from controlplane.observer.judging import judge_cells, observations
 from dataplane.ledger.facts import SLOW, Fact
@@ -69,6 +70,21 @@ def test_persistently_silent_lane_makes_the_cell_unstable(cell: Cell):
         judge_cells(NOW + timedelta(seconds=seconds))
     row = CellVerdict.objects.get()
     assert (row.state, row.reasons) == ("unstable", ["process-0 has sent no heartbeat since 12:00:00 UTC"])
+
+
+def test_silence_of_all_processes_makes_every_cell_unknown_and_one_heartbeat_ends_that(cell: Cell):
+    beat("c2", "driver")
+    Cell.objects.create(id="c2")
+    judge_cells(NOW)
+    later = NOW + timedelta(seconds=11)
+    judge_cells(later)
+    assert {row.cell_id: row.state for row in CellVerdict.objects.all()} == {"c1": "unknown", "c2": "unknown"}
+    for controller in get_args(ControllerName):
+        refusal = acquire("c1", controller, "a change", later)
+        assert isinstance(refusal, Refusal)
+        assert refusal.kind == "cell-unknown"
+    beat("", "ingest-1", later)
+    assert {one.any_heartbeat for one in observations(later)} == {True}
 
 
 def test_change_in_progress_silences_its_own_effects(cell: Cell):

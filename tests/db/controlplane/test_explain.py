@@ -48,7 +48,9 @@ def test_unstable_cell_shows_its_reasons_and_allows_protective_changes(placed: P
 
 def test_cell_under_change_names_the_controller(placed: Pipe):
     acquire("c1", "deploy", "release 7", timezone.now())
-    assert "scaling: not now: deploying is changing cell c1: release 7; retried when that is done" in explained("c1")
+    said = explained("c1")
+    assert "scaling: not now: deploying is changing cell c1: release 7; retried when that is done" in said
+    assert "protective actions are allowed" not in said
 
 
 def test_lane_count_is_explained(placed: Pipe):

@@ -55,6 +55,11 @@ def known_to_spark(class_name: str, jar: str = "spark-kubernetes") -> bytes:
     return zipfile.ZipFile(next(JARS.glob(f"{jar}_*.jar"))).read(f"org/apache/spark/{class_name}.class")
 
 
+def constant(text: str) -> bytes:
+    """Return a string as it is in a class file, with its length: the beginning of a longer one is another."""
+    return len(text).to_bytes(2, "big") + text.encode()
+
+
 def test_deployment_stores_its_desired_application_and_runs_the_image_of_the_caller():
     made = deployment(CELL, DESIRED, POD)
     container = made["spec"]["template"]["spec"]["containers"][0]
@@ -162,7 +167,7 @@ def test_spark_knows_every_setting_that_it_gets():
     told = cluster_conf(MASTER, "0" * 32) | spark_conf("a", "0" * 32, POD)
     told.pop(f"spark.executorEnv.{INCARNATION_VARIABLE}")
     assert len(told) > 20
-    assert [name for name in told if name.removesuffix("penstock-cell").encode() not in known] == []
+    assert [name for name in told if constant(name.removesuffix("penstock-cell")) not in known] == []
 
 
 def test_executors_belong_to_the_driver_pod_and_find_it():
@@ -198,14 +203,14 @@ def test_local_master_gets_no_pod_settings_and_a_kubernetes_master_needs_a_pod(t
 
 def test_spark_executor_knows_every_option_that_it_gets():
     backend = known_to_spark("scheduler/cluster/k8s/KubernetesExecutorBackend$")
-    assert [option for option in executor.OPTIONS if option.encode() not in backend] == []
+    assert [option for option in executor.OPTIONS if constant(option) not in backend] == []
     assert executor.MAIN.endswith(".KubernetesExecutorBackend")
 
 
 def test_spark_sets_every_variable_that_the_executor_reads():
     known = known_to_spark("deploy/k8s/Constants$")
     read = [*executor.OPTIONS.values(), executor.JAVA_OPTION, "SPARK_EXECUTOR_MEMORY", "SPARK_CLASSPATH"]
-    assert [name for name in read if name.encode() not in known] == []
+    assert [name for name in read if constant(name) not in known] == []
 
 
 def test_executor_is_started_as_spark_requires_with_its_java_options_in_order(tmp_path: Path):

@@ -302,9 +302,8 @@ def test_facts_after_the_seal_are_late_and_the_seal_stays(store: LedgerStore):
     sealer.step(NOW, ends)
     before = Seal.objects.values().get()
     assert before["bins"] == {"crm": {"retrying": 2}}
-    late = audit([fact("transmit:crm", "delivered", [0, 1])])
-    save(store, Message(AUDIT, 3, late))
-    save(store, Message(AUDIT, 4, late))
+    for offset, delivered in ((3, [0]), (4, [0, 1]), (5, [0, 1])):
+        save(store, Message(AUDIT, offset, audit([fact("transmit:crm", "delivered", delivered)])))
     assert LateCount.objects.get(fact="delivered").count == 2, "repeated units do not count as late again"
     sealer.remember({("p1", BUCKET): "c1"})
     assert sealer.step(NOW, ends) == 0

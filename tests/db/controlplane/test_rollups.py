@@ -160,6 +160,12 @@ def test_late_retries_redrives_and_events_open_a_block_again(ledger: Ledger):
     assert finals() == {720: 1, 60: 1, 5: 1}
     check(ledger)
 
+    ledger.report(bucket, [], range(10), lag_us=500_000_000)  # a part of a report with lags only
+    assert finals() == {720: 0, 60: 0, 5: 0}
+    check(ledger)
+    roll_up()
+    check(ledger)
+
     ledger.report(bucket, [("transmit:crm", "redriven", "1")], range(4, 6))
     assert finals() == {720: 0, 60: 0, 5: 0}
     check(ledger)

@@ -71,9 +71,12 @@ def test_sign_in_without_its_limit_store_checks_no_password_and_is_503(
     def away(*_: object) -> int:
         raise OperationalError("host=10.0.0.1 is down")
 
+    checked: list[str] = []
     monkeypatch.setattr("mgmt.tenancy.authentication.wait_for_attempt_s", away)
+    monkeypatch.setattr(User, "check_password", lambda _, password: bool(checked.append(password)))
     client.raise_request_exception = False
     answer = client.post("/sign-in/", {"username": "alice", "password": "alice's long password"})
     assert answer.status_code == 503
     assert int(answer["Retry-After"]) > 0
+    assert checked == []
     assert "_auth_user_id" not in client.session

@@ -72,8 +72,13 @@ def test_sign_in_without_its_limit_store_checks_no_password_and_is_503(
         raise OperationalError("host=10.0.0.1 is down")
 
     checked: list[str] = []
+
+    def check(_user: User, password: str) -> bool:
+        checked.append(password)
+        return False
+
     monkeypatch.setattr("mgmt.tenancy.authentication.wait_for_attempt_s", away)
-    monkeypatch.setattr(User, "check_password", lambda _, password: bool(checked.append(password)))
+    monkeypatch.setattr(User, "check_password", check)
     client.raise_request_exception = False
     answer = client.post("/sign-in/", {"username": "alice", "password": "alice's long password"})
     assert answer.status_code == 503

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods
 from dataplane.tables.records import TYPE_IN_FIELD, TYPE_IN_HEADER
 from mgmt import services
 from mgmt.event_types.queries import bindable_subjects, event_types_of, newest_versions_of, type_settings_of
-from mgmt.event_types.samples import sample_event
+from mgmt.event_types.samples import SampleTooLargeError, sample_event
 from mgmt.event_types.services import MAX_TYPES
 from mgmt.models import EventType, SchemaText, Source
 from mgmt.pipes.page_context import pipe_context
@@ -133,13 +133,16 @@ def _page(
 
 
 def _samples(stored: EventTypesForm, types: list[EventType]) -> list[tuple[str, str]]:
-    """Return, for each event type, its name and the command that sends an event of it."""
+    """Return, for each event type, its name and the command that sends an event of it; "" for a very large event."""
     newest = newest_versions_of(types)
     return [(one.name, _command(stored, one.name, newest[one.subject_id].schema)) for one in types]
 
 
 def _command(stored: EventTypesForm, name: str, schema: SchemaText) -> str:
-    event: Any = sample_event(schema.type, schema.document)
+    try:
+        event: Any = sample_event(schema.type, schema.document)
+    except SampleTooLargeError:
+        return ""
     if stored.place == "field" and isinstance(event, dict):
         _put(event, stored.where.split("."), name)
     named = [f"{stored.where}: {name}"] if stored.place == "header" else []

@@ -9,6 +9,8 @@ from dataplane.schemas.types import SchemaType
 from dataplane.spec.schema import definition_name
 
 MAX_LEVELS: Final = 8  # a schema that refers to itself gets no deeper sample
+MAX_VALUES: Final = 1_000
+_CHARS: Final = 64  # of a text that count as one value
 _UUID: Final = "0192f0c1-2d3e-7abc-8def-0123456789ab"  # version 7, of October 2024
 _LOGICAL: Final[dict[str, Any]] = {
     "uuid": _UUID,
@@ -59,62 +61,84 @@ _FORMATS: Final = {
 }
 
 
+class SampleTooLargeError(ValueError):
+    """An event with all required fields of a schema has more than MAX_VALUES values, or text of that size."""
+
+
 def sample_event(kind: str, document: str) -> Any:
     """Return an event that fits the whole schema `document`, without its optional fields.
 
     A sample of a JSON Schema with patterns, bounds or combinations of schemas may not fit, and needs editing.
+
+    Raises SampleTooLargeError: types that refer to each other several times grow exponentially.
     """
     if kind == SchemaType.AVRO:
-        return _of_avro(tree_of(document), MAX_LEVELS)
+        return _Sampler().of_avro(tree_of(document), MAX_LEVELS)
     schema = json.loads(document)
-    return _of_json(schema, schema, MAX_LEVELS)
+    return _Sampler(schema).of_json(schema, MAX_LEVELS)
 
 
-def _of_avro(node: AvroType, levels: int) -> Any:
-    if node.logical and node.logical.name in _LOGICAL:
-        return _LOGICAL[node.logical.name]
-    made: Any
-    match node.kind:
-        case "union":
-            is_optional = levels == 0 or any(one.kind == "null" for one in node.branches)
-            made = None if is_optional else _of_avro(node.branches[0], levels)
-        case "record":
-            needed = [one for one in node.fields if one.default is NO_DEFAULT and levels]
-            made = {one.name: _of_avro(one.type, levels - 1) for one in needed}
-            if node.logical and "currency" in made:
-                made["currency"] = "EUR"
-        case "enum":
-            made = node.symbols[0]
-        case "fixed":
-            made = "0" * node.size
-        case _:
-            made = copy(_AVRO[node.kind])
-    return made
+class _Sampler:
+    """One sample. `root`: the whole JSON Schema."""
 
+    def __init__(self, root: Any = None) -> None:
+        self._root = root
+        self._left = MAX_VALUES
 
-def _of_json(schema: Any, root: Any, levels: int) -> Any:
-    if not isinstance(schema, dict) or levels == 0:
-        return {}
-    if "$ref" in schema:
-        name = definition_name(str(schema["$ref"]))
-        return _of_json(root.get("$defs", {}).get(name, {}), root, levels - 1)
-    stated = [schema[key] for key in ("const", "default") if key in schema]
-    stated += [one for key in ("examples", "enum") for one in schema.get(key, [])]
-    return stated[0] if stated else _of_kind(schema, root, levels)
+    def of_avro(self, node: AvroType, levels: int) -> Any:
+        self._count()
+        if node.logical and node.logical.name in _LOGICAL:
+            return _LOGICAL[node.logical.name]
+        made: Any
+        match node.kind:
+            case "union":
+                is_optional = levels == 0 or any(one.kind == "null" for one in node.branches)
+                made = None if is_optional else self.of_avro(node.branches[0], levels)
+            case "record":
+                needed = [one for one in node.fields if one.default is NO_DEFAULT and levels]
+                made = {one.name: self.of_avro(one.type, levels - 1) for one in needed}
+                if node.logical and "currency" in made:
+                    made["currency"] = "EUR"
+            case "enum":
+                made = node.symbols[0]
+            case "fixed":
+                self._count(node.size // _CHARS)
+                made = "0" * node.size
+            case _:
+                made = copy(_AVRO[node.kind])
+        return made
 
+    def of_json(self, schema: Any, levels: int) -> Any:
+        self._count()
+        if not isinstance(schema, dict) or levels == 0:
+            return {}
+        if "$ref" in schema:
+            name = definition_name(str(schema["$ref"]))
+            return self.of_json(self._root.get("$defs", {}).get(name, {}), levels - 1)
+        stated = [schema[key] for key in ("const", "default") if key in schema]
+        stated += [one for key in ("examples", "enum") for one in schema.get(key, [])]
+        if not stated:
+            return self._of_kind(schema, levels)
+        self._count(len(json.dumps(stated[0])) // _CHARS)
+        return stated[0]
 
-def _of_kind(schema: Any, root: Any, levels: int) -> Any:
-    kinds = schema.get("type", "object")
-    kind = kinds if isinstance(kinds, str) else next((one for one in kinds if one != "null"), "null")
-    made: Any
-    match kind:
-        case "object":
-            fields = schema.get("properties", {})
-            made = {name: _of_json(fields.get(name, {}), root, levels - 1) for name in schema.get("required", [])}
-        case "string":
-            made = _FORMATS.get(schema.get("format", ""), "text")
-        case "integer" | "number":
-            made = schema.get("minimum", _JSON[kind])
-        case _:
-            made = copy(_JSON[kind])
-    return made
+    def _of_kind(self, schema: Any, levels: int) -> Any:
+        kinds = schema.get("type", "object")
+        kind = kinds if isinstance(kinds, str) else next((one for one in kinds if one != "null"), "null")
+        made: Any
+        match kind:
+            case "object":
+                fields = schema.get("properties", {})
+                made = {name: self.of_json(fields.get(name, {}), levels - 1) for name in schema.get("required", [])}
+            case "string":
+                made = _FORMATS.get(schema.get("format", ""), "text")
+            case "integer" | "number":
+                made = schema.get("minimum", _JSON[kind])
+            case _:
+                made = copy(_JSON[kind])
+        return made
+
+    def _count(self, values: int = 1) -> None:
+        self._left -= values
+        if self._left < 0:
+            raise SampleTooLargeError

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from mgmt.event_types.samples import SampleTooLargeError, sample_event
 from mgmt.models import SubjectVersion
 from mgmt.pipes.editor.diff import DiffLine, changed_lines
 from mgmt.registry.fields import SchemaFieldChange, field_changes, field_rows
@@ -23,6 +24,7 @@ def version_view(versions: Sequence[SubjectVersion], number: int, since_number: 
     return {
         "shown": shown,
         "text": pretty(shown.schema.parsed) if shown else "",
+        "example": _example(shown) if shown else "",
         "fields": field_rows(shown.schema.type, shown.schema.parsed) if shown else [],
         "since": since,
         "changes": _changes(since, shown),
@@ -33,6 +35,14 @@ def version_view(versions: Sequence[SubjectVersion], number: int, since_number: 
 def pretty(document: Any) -> str:
     """Return JSON as people read it."""
     return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def _example(version: SubjectVersion) -> str:
+    """Return an event that fits a version; "" if it would be too large to be of use."""
+    try:
+        return pretty(sample_event(version.schema.type, version.schema.document))
+    except SampleTooLargeError:
+        return ""
 
 
 def _chosen(versions: Sequence[SubjectVersion], number: int) -> SubjectVersion | None:

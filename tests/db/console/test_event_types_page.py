@@ -13,7 +13,7 @@ from dataplane.schemas.parse import parse
 from dataplane.schemas.types import SchemaType
 from dataplane.schemas.wire import json_to_avro
 from dataplane.spec.schema import compile_schema
-from mgmt.event_types.samples import sample_event
+from mgmt.event_types.samples import SampleTooLargeError, sample_event
 from mgmt.models import EventType, Pipe, Subject, Tenant, User
 from mgmt.registry.drafts import SchemaDraft
 from mgmt.services import close_pipe, deprecate_subject, register_version, set_event_types
@@ -188,3 +188,50 @@ def test_sample_of_a_json_schema_fits_it():
         "$defs": {"item": {"type": "object", "properties": {"sku": {"const": "x"}}, "required": ["sku"]}},
     }
     assert compile_schema(json.dumps(schema))(sample_event("JSON", json.dumps(schema))) is None
+
+
+def wide_avro(width: int) -> dict[str, Any]:
+    """Return records of which each has several fields of the next: the sample would have `width` to the 7th values."""
+    made: dict[str, Any] = record("R7", x="int")
+    for level in range(6, -1, -1):
+        made = record(f"R{level}", f0={"type": made}, **{f"f{number}": f"R{level + 1}" for number in range(1, width)})
+    return made
+
+
+def wide_json(width: int) -> dict[str, Any]:
+    names = [f"f{number}" for number in range(width)]
+    levels = {
+        f"R{level}": {
+            "type": "object",
+            "required": names,
+            "properties": dict.fromkeys(names, {"$ref": f"#/$defs/R{level + 1}"} if level < 7 else {"type": "integer"}),
+        }
+        for level in range(8)
+    }
+    return {"$ref": "#/$defs/R0", "$defs": levels}
+
+
+@pytest.mark.parametrize(
+    ("kind", "schema"),
+    [
+        ("AVRO", wide_avro(20)),
+        ("AVRO", record("R", a={"type": {"type": "fixed", "name": "F", "size": 1_000_000}})),
+        ("JSON", wide_json(20)),
+        ("JSON", {"const": "x" * 100_000}),
+    ],
+)
+def test_sample_that_would_be_very_large_is_refused(kind: str, schema: dict[str, Any]):
+    with pytest.raises(SampleTooLargeError):
+        sample_event(kind, json.dumps(schema))
+
+
+def test_pages_do_without_a_sample_that_would_be_very_large(
+    alices: Client, url: str, tenant: Tenant, alice: User, pipe: Pipe
+):
+    draft = SchemaDraft(SchemaType.AVRO, json.dumps(wide_avro(20)))
+    subject = register_version(tenant=tenant, subject="wide", draft=draft, author=alice)[0].subject
+    set_event_types(source=pipe.sources.get(), type_from="", subjects={"": "wide"}, by=alice)
+    assert "too large for an example" in alices.get(url).text
+    page = alices.get(reverse("console:subject", args=[subject.id])).text
+    assert "Fields of version 1" in page
+    assert "Example in JSON" not in page

@@ -208,6 +208,14 @@ def test_viewer_reads_only_and_other_tenant_gets_404(
     assert orders.deprecated_at is None
 
 
+def test_subject_shows_an_example_of_the_chosen_version(alices: Client, tenant: Tenant, alice: User):
+    for schema in (V1, record(id="string")):
+        made, _ = register_version(tenant=tenant, subject="free", draft=draft(schema), author=alice)
+    page = reverse("console:subject", args=[made.subject_id])
+    examples = [json.loads(alices.get(page, {"version": number}).context["example"]) for number in (1, 2)]
+    assert examples == [{"id": "text", "total": 1.5}, {"id": "text"}]
+
+
 def test_query_counts_are_the_same_for_few_rows_and_many(
     alices: Client,
     orders: Subject,

@@ -91,6 +91,22 @@ def test_encoding_of_a_destination_is_chosen_and_its_error_is_at_its_field(alice
     assert to["encoding"] == {"format": "confluent", "subject": "orders", "version": 1}
 
 
+def test_typed_columns_of_a_lake_are_chosen_like_an_encoding(alices: Client, tenant: Tenant, alice: User):
+    chosen = typed(
+        destination__kind="lake", destination__format="columns", destination__subject="orders", destination__version="1"
+    )
+    page = alices.post("/pipes/new/", chosen).content.decode()
+    assert error_of(page, "destination-0-subject") == "Enter a subject of your schema registry"
+    assert "JSON and typed columns" in page
+    assert "Avro with Confluent schema id" not in page, "not for a lake"
+    draft = SchemaDraft(SchemaType.AVRO, json.dumps(V1))
+    register_version(tenant=tenant, subject="orders", draft=draft, author=alice)
+    alices.post("/pipes/new/", chosen)
+    to = Pipe.objects.get().revisions.get().spec["destinations"]["crm"]
+    assert to["type"] == "lake"
+    assert to["encoding"] == {"format": "columns", "subject": "orders", "version": 1}
+
+
 def test_form_becomes_a_spec(alices: Client):
     alices.post(
         "/pipes/new/",

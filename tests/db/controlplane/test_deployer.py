@@ -281,6 +281,21 @@ def test_lease_of_another_controller_is_awaited_and_never_overwritten(cells: lis
     assert runs("c1") == (OLD, 3)
 
 
+def test_rollback_of_a_finished_cell_waits_for_neither_a_pause_nor_its_stability(cells: list[Cell]):
+    rollout = requested()
+    at(0)
+    at(12, "c1")
+    assert at(102, "c1") == "FinishStep, StartStep, AnnotateStep"
+    alice = User.objects.create_user("alice")
+    pause_controller(controller="deploy", cell=None, reason="a fair", until=None, by=alice, now=later(104))
+    roll_back(rollout=rollout, why="bad", author=alice, now=later(105))
+    assert at(110) == "RevertStep, AnnotateStep"
+    all_report("c2", later(120))
+    judge("c1", "unstable", later(120))
+    assert list(rounds(POLICY, later(120))) == ["FinishRevert", "RevertStep", "AnnotateStep"]
+    assert (runs("c1"), holder("c1")) == ((OLD, 3), "deploy")
+
+
 def test_interrupted_tick_changes_nothing(cells: list[Cell], monkeypatch: pytest.MonkeyPatch):
     requested()
 

@@ -58,8 +58,8 @@ def quiet(until: datetime, *, for_s: int = AFTER_S + 10, came: int = 7, settled:
     )
 
 
-def something_comes(at: datetime, came: int = 8, settled: int = 7) -> None:
-    ScaleSample.objects.create(cell="own", kind="process", at=at, lanes={}, came=came, settled=settled)
+def something_comes(at: datetime, came: int = 8, settled: int = 7, kind: str = "process") -> None:
+    ScaleSample.objects.create(cell="own", kind=kind, at=at, lanes={}, came=came, settled=settled)
 
 
 def look(now: datetime) -> str:
@@ -99,6 +99,14 @@ def test_idle_cell_sleeps_and_the_next_message_wakes_it_with_a_new_application(c
         ("scale-in", "no message arrived for 300 s: it sleeps until the next one"),
         ("scale-out", "1 message has arrived"),
     ]
+
+
+@pytest.mark.parametrize("kind", LANE_KINDS)
+def test_message_that_waits_for_a_lane_of_any_kind_wakes_the_cell(cell: Cell, kind: str):
+    asleep()
+    something_comes(later(9), kind=kind)
+    look(later(10))
+    assert lanes() == {1}
 
 
 def test_sleeping_cell_wakes_once_a_day_for_as_long_as_it_needs_to_fall_asleep(cell: Cell):

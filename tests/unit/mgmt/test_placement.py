@@ -64,6 +64,11 @@ class TestShards:
         assert len(shard) == min(size, len(cells))
 
 
+def with_pipe(cell: CellCapacity, pipe: NewPipe) -> CellCapacity:
+    used = {kind: cell.used[kind] + pipe.need[kind] for kind in FULL}
+    return replace(cell, pipes=cell.pipes + 1, used=used)
+
+
 @given(pipes=pipes, cells=rooms)
 def test_headroom_is_kept_as_long_as_a_cell_of_the_shard_has_it(pipes: list[NewPipe], cells: list[CellCapacity]):
     now = {cell.id: cell for cell in cells}
@@ -73,9 +78,7 @@ def test_headroom_is_kept_as_long_as_a_cell_of_the_shard_has_it(pipes: list[NewP
         shares = {name: share_of(now[name], pipe.need) for name in choice.among}
         assert shares[choice.cell] == min(shares.values())
         assert (choice.by == "room") == any(share <= 1 - POLICY.headroom for share in shares.values())
-        chosen = now[choice.cell]
-        used = {kind: chosen.used[kind] + pipe.need[kind] for kind in FULL}
-        now[choice.cell] = replace(chosen, pipes=chosen.pipes + 1, used=used)
+        now[choice.cell] = with_pipe(now[choice.cell], pipe)
 
 
 @given(pipes=pipes, cells=rooms)
@@ -83,6 +86,10 @@ def test_batch_placement_equals_placement_one_by_one_in_any_order(pipes: list[Ne
     chosen = place(pipes, cells, POLICY)
     assert chosen == place(pipes, reversed(cells), POLICY)
     assert list(chosen) == [pipe.id for pipe in pipes]
+    now = {cell.id: cell for cell in cells}
+    for pipe in pipes:
+        assert place([pipe], now.values(), POLICY) == {pipe.id: chosen[pipe.id]}
+        now[chosen[pipe.id].cell] = with_pipe(now[chosen[pipe.id].cell], pipe)
 
 
 @given(pipes=pipes)

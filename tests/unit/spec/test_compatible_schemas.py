@@ -219,8 +219,12 @@ def as_many_as(examples: int) -> settings:
     return settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
 
 
+PATTERN: Schema = {"additionalProperties": False, "patternProperties": {"^a": True}}
+
+
 @as_many_as(600)
 @given(pairs())
+@example((PATTERN, PATTERN | {"properties": {"a": STRING}}))  # a pattern admits fields that are not named
 def test_every_event_that_fitted_before_fits_a_compatible_schema(two: tuple[Schema, Schema]):
     assert changes(*two) or refused(*two) is None
 

@@ -4,13 +4,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, decode_audit, encode
 from dataplane.ledger.fields import (
     DEEPEST,
-    LARGEST_NUMBER,
     LONGEST_NAME,
     MOST_FIELDS,
     MOST_NUMBERS,
@@ -84,7 +83,7 @@ def test_numbers_are_sketched_and_nothing_else():
     assert told({"score": 0.25}, with_values=False)["score"].numbers is None
 
 
-@pytest.mark.parametrize("large", [LARGEST_NUMBER, -LARGEST_NUMBER, 1.7e12, 10**400])
+@pytest.mark.parametrize("large", [1_000_000_000, -1_000_000_000, 1.7e12, 10**400])
 def test_field_with_a_number_as_large_as_times_ids_and_cards_is_not_sketched(large: float):
     bodies: list[Any] = [{"x": 1, "y": 1}, {"x": large}, {"x": 2}]
     found = told(*bodies, {f"n{number}": 1 for number in range(MOST_NUMBERS)})
@@ -96,7 +95,7 @@ def test_number_of_sketches_is_bounded_and_closed_objects_use_none():
     bodies = [{"users": {f"id{number}": {"n": 1}}, "total": 5} for number in range(MOST_FIELDS)]
     found = told(*bodies, {f"n{number}": 1 for number in range(MOST_FIELDS - 50)})
     sketched = {path for path, one in found.items() if one.numbers}
-    assert len(sketched) == MOST_NUMBERS
+    assert len(sketched) == MOST_NUMBERS == 20
     assert not any(path.startswith("users") for path in sketched)
 
 
@@ -115,6 +114,8 @@ json = st.recursive(
 
 
 @given(st.lists(json, max_size=6))
+@example([{f"f{number}": number for number in range(3 * MOST_FIELDS)}])
+@example([{f"a{number}": {f"b{below}": below for below in range(20)} for number in range(20)}])
 def test_sample_of_any_bodies_is_bounded_and_never_overcounts(bodies: list[Any]):
     found = told(*bodies)
     assert len(found) <= MOST_FIELDS

@@ -164,7 +164,7 @@ def _likely(count: int, events: int, share: float) -> float:
     return math.exp(ways + count * math.log(share) + (events - count) * math.log(1 - share))
 
 
-@pytest.mark.parametrize("events", [2 * FEWEST_EVENTS, 1_500])
+@pytest.mark.parametrize("events", [60, 1_500])
 @pytest.mark.parametrize(
     ("change", "told", "words"),
     [

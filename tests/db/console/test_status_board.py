@@ -100,6 +100,7 @@ def test_board_of_a_healthy_box_says_that_nothing_is_broken(admin: Client):
 def test_unstable_cell_shows_reason_start_tenants_pipes_and_next_step(admin: Client, pipe_of: PipeOf):
     for name in ("a", "b"):
         pipe_of(name)
+    Pipe.objects.filter(id=pipe_of("elsewhere").id).update(cell=Cell.objects.create(id="c9"))
     unstable(timezone.now())
     found = section(admin.get("/staff/board/").text, "problems")
     assert "Cell c1 is unstable: process-0 has sent no heartbeat" in found

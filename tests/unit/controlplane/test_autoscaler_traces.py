@@ -91,9 +91,10 @@ def test_trial_lane_is_removed_when_a_destination_is_the_limit():
     assert scaled.changes[1][1] == 2
 
 
-def test_temporary_slowness_sets_no_ceiling():
-    """Lanes that waited for a slow destination for two minutes say nothing about their own capacity."""
-    slow = Limits(outside=lambda second: 1_000.0 if 600 <= second < 720 else float("inf"))
+@pytest.mark.parametrize("until_s", [660, 720], ids=["until the trial", "beyond the trial"])
+def test_temporary_slowness_sets_no_ceiling(until_s: int):
+    """Lanes that waited for a slow destination for a minute or two say nothing about their own capacity."""
+    slow = Limits(outside=lambda second: 1_000.0 if 600 <= second < until_s else float("inf"))
     scaled = run_scaled(steps(1_400), 2, slow, POLICY)
     assert any(why.startswith("trial") for _, _, why in scaled.changes)
     assert all("target 75%" in why for _, _, why in scaled.changes)

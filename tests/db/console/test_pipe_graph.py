@@ -34,7 +34,7 @@ def words(html: str) -> str:
 def test_destination_shows_its_lag_and_delivered_share_as_in_the_api(
     alices: Client, api: APIClient, truth: Truth, bucket: int
 ):
-    truth.lag(bucket + 1, "transmit:crm", "out", [200_000])  # so that the percentiles differ
+    truth.lag(bucket + 1, "transmit:crm", "out", [200_000] * 4)  # so that the percentiles differ
     shown = words(graph_of(alices, truth.pipe))
     nodes = api.get(f"/api/v1/pipes/{truth.pipe.id}/timing/").json()["nodes"]
     (lag_us,) = [node["lag_out"]["p95_us"] for node in nodes if node["node"] == "transmit:crm"]

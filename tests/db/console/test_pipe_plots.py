@@ -66,7 +66,7 @@ def test_outcomes_and_rates_of_the_plots_are_those_of_the_api(alices: Client, ap
 
 
 def test_lags_of_the_plots_are_those_of_the_api(alices: Client, api: APIClient, truth: Truth, bucket: int):
-    truth.lag(bucket + 1, "transmit:crm", "out", [9_000, 9_000, 200_000])  # so that the percentiles differ
+    truth.lag(bucket + 1, "transmit:crm", "out", [9_000] * 5 + [200_000] * 5)  # so that the percentiles differ
     points = points_of(page_of(alices, truth.pipe))
     lags = {one["minute"]: one["nodes"] for one in api.get(f"/api/v1/pipes/{truth.pipe.id}/lag/").json()["results"]}
     assert lags

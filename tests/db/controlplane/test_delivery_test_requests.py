@@ -10,10 +10,11 @@ import pytest
 from pytest_django import Settings
 from standardwebhooks import Webhook
 
-from controlplane.delivery_test import request
+from controlplane.delivery_test import request, send
 from controlplane.delivery_test.send import CUT_SHORT_AFTER, give_up_on_lost, send_requested
 from controlplane.observer.trim import trim
 from dataplane.schemas.types import SchemaType
+from dataplane.spec.loops import parse_endpoints
 from loadgen.scripted import Receiver, status
 from mgmt.delivery_tests.services import request_destination_test, request_draft_test
 from mgmt.models import Destination, DestinationTest, Pipe, Tenant, User
@@ -136,6 +137,12 @@ def test_rules_of_the_destination_decide_the_outcome(tenant: Tenant, alice: User
     assert sent(ask(tenant, alice, receiver.url("/in"), rules=rules)).outcome == "delivered"
 
 
+def test_request_to_our_own_ingest_is_a_loop(tenant: Tenant, alice: User, receiver: Receiver, settings: Settings):
+    row = ask(tenant, alice, receiver.url("/in"))
+    settings.PENSTOCK_OWN_INGEST = parse_endpoints(receiver.url(""))
+    assert (sent(row).outcome, row.cause, receiver.got["/in"]) == ("dead", "loop-detected", [])
+
+
 def test_hanging_receiver_times_out_and_delays_no_other_request(
     tenant: Tenant, alice: User, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ):
@@ -178,6 +185,12 @@ def test_request_of_a_dead_sender_is_abandoned_and_not_sent_again(tenant: Tenant
     assert give_up_on_lost(NOW + CUT_SHORT_AFTER * 2) == 1
     assert send_requested() == 0
     assert receiver.connections == 0
+
+
+def test_request_that_another_worker_has_claimed_is_not_sent(tenant: Tenant, alice: User):
+    row = ask(tenant, alice, "https://crm.example.com/")
+    assert send._claim(row, NOW)
+    assert not send._claim(row, NOW), "both workers have read the row before one claims it"
 
 
 def test_test_request_is_deleted_after_a_day(tenant: Tenant, alice: User):

@@ -115,12 +115,14 @@ def test_job_that_needs_too_much_memory_is_stopped(workers: Pool):
     wide = b"[" + b"[]," * 4_000_000 + b"[]]"  # 12 MB of text, ten times that as objects
     with pytest.raises(SandboxLimit, match="128 MB of memory"):
         workers.run(event(spec(normalize=[{"op": "set", "path": "a", "value": 1}]), wide), cpu_s=30)
+    assert workers._idle == [], "the next job gets a fresh worker"
 
 
 def test_oversized_result_is_not_sent(workers: Pool):
     shouting = spec(destinations={f"d{n}": {"type": "http", "url": "https://e.example.com/"} for n in range(40)})
     with pytest.raises(SandboxLimit, match="larger than 8 MB"):
         workers.run(event(shouting, b'"%s"' % (b"x" * 200_000)), cpu_s=30)
+    assert workers._idle == [], "the next job gets a fresh worker"
 
 
 def test_worker_has_no_secret_and_no_connection_of_its_parent(monkeypatch: pytest.MonkeyPatch):

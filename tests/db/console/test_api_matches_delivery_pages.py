@@ -101,7 +101,7 @@ def test_pipes_with_their_figures_are_those_of_the_home_page(
     alices: Client, api: APIClient, truth: Truth, home: str, tenant: Tenant, alice: User, a_spec: MakeSpec, bucket: int
 ):
     other = create_pipe(tenant=tenant, name="a new one", spec=a_spec(), author=alice)
-    truth.seal(bucket - 3, accepted=9, lost=2)
+    truth.seal(bucket - 30, accepted=9, lost=2)
     page = {row["pipe"]: row for row in exported(alices, "/")}
     found = {row["pipe"]: row for row in api.get(f"{home}/pipes/").json()["results"]}
     assert list(found) == [other.id, truth.pipe.id]

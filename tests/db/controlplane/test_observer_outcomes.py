@@ -238,7 +238,7 @@ def test_401_and_422_and_different_responses_are_separate_alerts_and_ids_make_no
 ):
     save(
         store,
-        refused(placed, 0, "401\nno such key"),
+        refused(placed, 0, '401\n{"error": "order 17 has no total", "request": "req_8f3a"}'),
         refused(placed, 1, '422\n{"error": "order 17 has no total", "request": "req_8f3a"}'),
         refused(placed, 2, '422\n{"error": "order 18 has no total", "request": "req_77b1"}'),
         refused(placed, 3, '422\n{"error": "currency is unknown", "request": "req_9"}'),

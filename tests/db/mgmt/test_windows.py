@@ -1,6 +1,6 @@
 """Windows in the API and on their page: the list, the late events, and access to current values."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -31,9 +31,10 @@ def windowed(alice: User, tenant: Any, a_spec: MakeSpec) -> Pipe:
     return pipe
 
 
-def late(pipe: Pipe, count: int) -> None:
+def late(pipe: Pipe, count: int, days_ago: int = 0) -> None:
+    at = datetime.now(UTC) - timedelta(days=days_ago)
     FactRow.objects.create(
-        pipe_id=pipe.id, bucket=bucket_at(datetime.now(UTC)), node="window:by-shop", fact="sent", detail="late",
+        pipe_id=pipe.id, bucket=bucket_at(at), node="window:by-shop", fact="sent", detail="late",
         audit_partition=0, positions=BitMap64(range(count)).serialize(), count=count,
     )  # fmt: skip
 
@@ -46,6 +47,7 @@ def as_user(user: User) -> APIClient:
 
 def test_windows_are_listed_with_their_late_events(windowed: Pipe, alice: User):
     late(windowed, 3)
+    late(windowed, 40, days_ago=2)  # only those of the last day count
     (found,) = as_user(alice).get(f"/api/v1/pipes/{windowed.id}/windows/").json()["results"]
     assert found == {
         "name": "by-shop",

@@ -168,6 +168,12 @@ def test_event_time_is_clamped_to_our_clock_or_late(event_s: float, taken_at_s: 
     assert (tap and tap.at_us) == (taken_at_s and taken_at_s * SECOND_US)
 
 
+def test_event_that_was_held_before_the_steps_is_late():
+    held = meta(995)
+    held.attempt = 1
+    assert CompiledTap("w", window(kind="tumbling", size_s=20)).tap(held, {"shop": "a", "v": 1}) is None
+
+
 def test_missing_values_and_keys_are_null():
     tap = CompiledTap("w", window(kind="tumbling", size_s=20)).tap(meta(1_000), {"v": None})
     assert tap is not None

@@ -84,11 +84,13 @@ def test_message_for_the_lake_is_stored_and_not_yet_delivered(tmp_path: Path):
 def test_row_key_comes_from_the_expression_and_the_version_grows_with_ingest(tmp_path: Path):
     lane, work, producer = opened(tmp_path, USERS)
     lane.take(message(5, b'{"id":7,"n":1}', ingest_time_us=10), message(6, b'{"id":7,"gone":1}', ingest_time_us=10))
+    lane.take(message(7, b'{"id":7,"n":2}', ingest_time_us=11, position=1))
     turned(work)
     assert {(one.topic, one.key) for one in producer.sent} == {(LOOKUP_TOPIC, row_key("tab1", "7"))}
-    first, second = (decode_row(one.value) for one in producer.sent)
+    first, second, third = (decode_row(one.value) for one in producer.sent)
     assert (bytes(first.row), first.is_removed, second.is_removed) == (b'{"id":7,"n":1}', False, True)
     assert first.version < second.version, "the later ingest wins, even within one microsecond"
+    assert second.version < third.version, "and in a later microsecond, whatever the offset"
     work.close()
 
 

@@ -282,6 +282,19 @@ def test_ingest_accepts_every_time_that_the_client_accepts(value: datetime, unit
     agrees(codecs.local_timestamp(digits), AvroType("long", logical=local), value.replace(tzinfo=None))
 
 
+@pytest.mark.parametrize(("year", "fits"), [(1677, False), (1678, True), (2261, True), (2262, False), (9999, False)])
+def test_nanoseconds_need_a_year_that_64_bits_hold(year: int, fits: bool):
+    value = datetime(year, 6, 1, tzinfo=UTC)
+    node = AvroType("long", logical=LogicalType("timestamp-nanos"))
+    assert codecs.timestamp(6).encode(value) == f"{year}-06-01T00:00:00Z"
+    if fits:
+        agrees(codecs.timestamp(9), node, value)
+        assert codecs.timestamp(9).encode(value)
+        return
+    with pytest.raises(InvalidValueError, match="1678 to 2261"):
+        codecs.timestamp(9).encode(value)
+
+
 @given(st.dates(), st.times(), st.binary(), st.text(), st.floats(allow_nan=False), st.integers())
 def test_ingest_accepts_every_value_that_the_client_accepts(
     day: date, clock: time, octets: bytes, text: str, number: float, whole: int

@@ -391,6 +391,8 @@ const (
 	wallClock = "2006-01-02T15:04:05"
 	dayOnly   = "2006-01-02"
 	timeOnly  = "15:04:05"
+
+	nanoseconds = 9 // digits after the second
 )
 
 // timestamp takes moments with up to `digits` digits after the second.
@@ -411,6 +413,9 @@ func moments(digits int, zone, layout string) codec[time.Time] {
 			}
 			if value.Year() < 1 || value.Year() > 9999 {
 				return nil, invalid("needs a year of 1 to 9999")
+			}
+			if digits == nanoseconds && (value.Year() < 1678 || value.Year() > 2261) {
+				return nil, invalid("needs a year of 1678 to 2261, because it is counted in nanoseconds")
 			}
 			fraction, err := fractionOf(value.Nanosecond(), digits)
 			return value.Format(wallClock) + fraction + zone, err

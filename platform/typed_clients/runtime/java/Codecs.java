@@ -24,6 +24,7 @@ final class Codecs {
     private static final Pattern UUID_TEXT = Pattern.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}");
     private static final Pattern DECIMAL = Pattern.compile("[+-]?\\d{1,1200}(\\.\\d{0,1200})?|[+-]?\\.\\d{1,1200}");
     private static final int MAX_EXPONENT = 10_000; // beyond it no type holds the number, and its digits fill memory
+    private static final int NANOSECONDS = 9; // digits after the second
     private static final int UNLIMITED = -1;
     private static final int SHOWN = 200;
 
@@ -265,6 +266,9 @@ final class Codecs {
     private static String dateTime(LocalDateTime value, int digits) {
         if (value.getYear() < 1 || value.getYear() > 9999) {
             throw error("needs a year of 1 to 9999");
+        }
+        if (digits == NANOSECONDS && (value.getYear() < 1678 || value.getYear() > 2261)) {
+            throw error("needs a year of 1678 to 2261, because it is counted in nanoseconds");
         }
         return value.toLocalDate() + "T" + clock(value.toLocalTime(), digits);
     }

@@ -21,6 +21,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAMED_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)?", re.ASCII)
+_NANOSECONDS = 9  # digits after the second
+_NANOSECOND_YEARS = range(1678, 2262)  # of which each nanosecond is a number of 64 bits
 _TIME = re.compile(r"(\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?", re.ASCII)
 
 
@@ -309,10 +311,10 @@ def local_timestamp(digits: int) -> Codec[datetime]:
 def _moment_text(value: Any, digits: int, *, is_local: bool) -> str:
     if not isinstance(value, datetime) or is_local is not (value.tzinfo is None):
         raise InvalidValueError(f"needs a datetime with{'out' if is_local else ''} a zone")
-    fraction = _fraction(value.microsecond, digits)
-    if is_local:
-        return value.replace(microsecond=0).isoformat() + fraction
-    return value.astimezone(UTC).replace(tzinfo=None, microsecond=0).isoformat() + fraction + "Z"
+    clock = value if is_local else value.astimezone(UTC).replace(tzinfo=None)
+    if digits == _NANOSECONDS and clock.year not in _NANOSECOND_YEARS:
+        raise InvalidValueError("needs a year of 1678 to 2261, because it is counted in nanoseconds")
+    return clock.replace(microsecond=0).isoformat() + _fraction(clock.microsecond, digits) + ("" if is_local else "Z")
 
 
 def _fraction(microsecond: int, digits: int) -> str:

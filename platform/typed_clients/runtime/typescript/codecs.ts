@@ -9,6 +9,7 @@ const TIME = /^(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?$/;
 const DAY = /^(\d{4})-(\d\d)-(\d\d)$/;
 const DECIMAL = /^[+-]?(\d*)(?:\.(\d*))?$/;
 const DAY_MS = 86_400_000;
+const NANOSECONDS = 9; // digits after the second
 
 /** A value does not fit its type. `pointer`: JSON pointer to it; `reason`: what is needed. */
 export class InvalidValueError extends Error {
@@ -266,7 +267,12 @@ function moment(digits: number, isLocal: boolean): Codec<string> {
   return {
     encode(value) {
       const found = check(value);
-      checkDigits(MOMENT.exec(found)?.[7], digits);
+      const parts = MOMENT.exec(found)!;
+      checkDigits(parts[7], digits);
+      const year = Number(parts[1]);
+      if (digits === NANOSECONDS && (year < 1678 || year > 2261)) {
+        throw new InvalidValueError("needs a year of 1678 to 2261, because it is counted in nanoseconds");
+      }
       return found;
     },
     decode: (value) => check(value instanceof JsonNumber ? momentOf(value, digits, isLocal, needed) : value),

@@ -34,8 +34,10 @@ from django.utils import timezone  # noqa: E402
 
 from controlplane.observer.rejecting import watch_rejections  # noqa: E402
 from controlplane.observer.rejections import add_rejections  # noqa: E402
+from controlplane.observer.version_traffic import add_traffic  # noqa: E402
 from dataplane.causes import Cause  # noqa: E402
 from dataplane.ledger.rejections import KAFKA, RejectionReport, RejectionSample  # noqa: E402
+from dataplane.ledger.version_traffic import HOUR_US, VersionTraffic  # noqa: E402
 from dataplane.names import WIRE_VERSION  # noqa: E402
 from dataplane.schemas.types import SchemaType  # noqa: E402
 from mgmt import services  # noqa: E402
@@ -288,6 +290,8 @@ def _reject(pipe: Pipe, author: User) -> None:
             for sender, events in ((KAFKA, 9), ("gone", 4_000))
             for ago in range(3)
         )
+        hour = int(now.timestamp()) * 1_000_000 // HOUR_US
+        add_traffic([VersionTraffic(pipe.id, "shop", "orders-value@1", hour, 1_234_567, 12_027)])
     watch_rejections(now, RejectingPolicy())
 
 

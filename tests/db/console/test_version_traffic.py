@@ -53,19 +53,19 @@ def test_subject_shows_the_events_and_rejections_of_each_version_and_source(
     page = alices.get(f"/schemas/{orders.id}/").text
     versions = plain(page.split('id="versions-title"')[1].split("</table>")[0])
     assert "Version 2 " in versions.split("Version 1 ")[0]
-    assert " 30 3 9.1% " in versions.split("Version 1 ")[0]
-    assert " 1900 100 5.0% " in versions.split("Version 1 ")[1]
+    assert " 30 3 rejected (9.1%) " in versions.split("Version 1 ")[0]
+    assert " 1900 100 rejected (5.0%) " in versions.split("Version 1 ")[1]
     producers = plain(page.split('id="producers-title"')[1].split("</table>")[0]) + " "
-    assert "orders: shop all crm 1930 100 4.9% " in producers
-    assert "till: shop all crm 0 3 100.0% " in producers
-    assert f'href="{reverse("console:rejections", args=[pipe.id])}?range=24h">100<' in page
+    assert "orders: shop all events crm 1930 100 rejected (4.9%) " in producers
+    assert "till: shop all events crm 0 3 rejected (100.0%) " in producers
+    assert f'href="{reverse("console:rejections", args=[pipe.id])}?range=24h">100 rejected (4.9\u202f%)<' in page
     listed = plain(alices.get("/schemas/").text.split('aria-label="Subjects"')[1].split("</table>")[0])
-    assert " 2 1930 103 5.1% " in listed
+    assert " 2 1930 103 rejected (5.1%) " in listed
 
 
 def test_subject_without_events_shows_zeros(alices: Client, orders: Subject):
     VersionHour.objects.all().delete()
-    assert " 0 0 Deprecate" in plain(alices.get(f"/schemas/{orders.id}/").text)
+    assert " 0 Deprecate" in plain(alices.get(f"/schemas/{orders.id}/").text)
 
 
 def test_api_returns_the_traffic_of_each_range(api: APIClient, orders: Subject, pipe: Pipe):

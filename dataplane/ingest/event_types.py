@@ -79,6 +79,6 @@ def _admit(gate: EventTypeGate, event: ReceivedEvent, now_us: int) -> None:
 def _refusal(misfit: EventMisfitError) -> EventRejectedError:
     if misfit.is_unloaded:
         return EventRejectedError(503, misfit.code, misfit.reason, retry_after_s=RETRY_AFTER_S)
-    refusal = schema_refusal(misfit.pointer, misfit.reason, misfit.code, misfit.event_type)
-    refusal.version = misfit.version
-    return refusal
+    return schema_refusal(
+        misfit.pointer, misfit.reason, misfit.code, event_type=misfit.event_type, version=misfit.version
+    )

@@ -16,7 +16,15 @@ class EventRejectedError(Exception):
     """
 
     def __init__(
-        self, status: int, code: str, detail: str, *, retry_after_s: int = 0, pointer: str = "", event_type: str = ""
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        retry_after_s: int = 0,
+        pointer: str = "",
+        event_type: str = "",
+        version: str = "",
     ) -> None:
         super().__init__(detail)
         self.status = status
@@ -25,7 +33,7 @@ class EventRejectedError(Exception):
         self.retry_after_s = retry_after_s
         self.pointer = pointer
         self.event_type = event_type
-        self.version = ""
+        self.version = version
         self.policies: list[str] = []  # names of the exceeded quotas
         self.headers: list[tuple[str, str]] = []  # of the response
 

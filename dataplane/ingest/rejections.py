@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from dataplane.ingest.problems import EventRejectedError
 from dataplane.ledger.rejections import OTHER, RejectionReport, RejectionSample
 from dataplane.plan.masked_fields import MaskedField, hides_all, visible_part, with_masks
+from dataplane.runtime.telemetry.report_timer import ReportTimer
 from dataplane.spec.schema import path_of
 
 REPORT_S: Final = 5.0
@@ -70,8 +71,7 @@ class RejectionBook:
     """Rejected events since the last report. `now_s`: the clock of the reports."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
-        self._now_s = now_s
-        self._due_s = now_s() + REPORT_S
+        self._timer = ReportTimer(REPORT_S, now_s)
         self._kinds: dict[RejectionKey, _Kind] = {}
         self._of_pipe: Counter[str] = Counter()
         self._samples = 0
@@ -103,17 +103,17 @@ class RejectionBook:
     @property
     def is_due(self) -> bool:
         """True if there is something to report, and a report is due."""
-        return bool(self._kinds) and self._now_s() >= self._due_s
+        return bool(self._kinds) and self._timer.is_over
 
     def hasten(self) -> None:
         """Make the next report due now, because the process is about to end."""
-        self._due_s = self._now_s()
+        self._timer.hasten()
 
     def take_if_due(self) -> list[RejectionReport]:
         """Return the counts since the last report and reset them; none if no report is due."""
         if not self.is_due:
             return []
-        self._due_s = self._now_s() + REPORT_S
+        self._timer.restart()
         kinds, self._kinds, self._samples = self._kinds, {}, 0
         self._of_pipe.clear()
         return [RejectionReport(*key, kind.events, kind.detail, kind.samples) for key, kind in kinds.items()]

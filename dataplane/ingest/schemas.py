@@ -36,6 +36,9 @@ def reject_mismatch(check: Check, event: ReceivedEvent) -> None:
         raise schema_refusal(misfit.pointer, misfit.reason)
 
 
-def schema_refusal(pointer: str, reason: str, code: str = "schema", event_type: str = "") -> EventRejectedError:
+def schema_refusal(
+    pointer: str, reason: str, code: str = "schema", *, event_type: str = "", version: str = ""
+) -> EventRejectedError:
     """Return the refusal of an event that does not fit; `pointer`: the place in the event."""
-    return EventRejectedError(422, code, f"{pointer or 'the event'}: {reason}", pointer=pointer, event_type=event_type)
+    detail = f"{pointer or 'the event'}: {reason}"
+    return EventRejectedError(422, code, detail, pointer=pointer, event_type=event_type, version=version)

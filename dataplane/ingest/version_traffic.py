@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from dataplane.ledger.version_traffic import HOUR_US, VersionTraffic
+from dataplane.runtime.telemetry.report_timer import ReportTimer
 
 REPORT_S: Final = 10.0
 MANY: Final = 2_000  # counts, with which a report is due at once
@@ -28,8 +29,7 @@ class TrafficBook:
     """Events by version since the last report. `now_s`: the clock of the reports."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
-        self._now_s = now_s
-        self._due_s = now_s() + REPORT_S
+        self._timer = ReportTimer(REPORT_S, now_s)
         self._accepted: Counter[TrafficKey] = Counter()
         self._rejected: Counter[TrafficKey] = Counter()
 
@@ -48,17 +48,17 @@ class TrafficBook:
     def is_due(self) -> bool:
         """True if there is something to report, and a report is due."""
         known = len(self._accepted) + len(self._rejected)
-        return known > 0 and (known >= MANY or self._now_s() >= self._due_s)
+        return known > 0 and (known >= MANY or self._timer.is_over)
 
     def hasten(self) -> None:
         """Make the next report due now, because the process is about to end."""
-        self._due_s = self._now_s()
+        self._timer.hasten()
 
     def take_if_due(self) -> list[VersionTraffic]:
         """Return the counts since the last report and reset them; none if no report is due."""
         if not self.is_due:
             return []
-        self._due_s = self._now_s() + REPORT_S
+        self._timer.restart()
         accepted, self._accepted = self._accepted, Counter()
         rejected, self._rejected = self._rejected, Counter()
         return [VersionTraffic(*key, accepted[key], rejected[key]) for key in sorted({*accepted, *rejected})]

@@ -1,6 +1,6 @@
 """Traffic of schema versions: events that ingest accepted and rejected, by version and by source."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -52,18 +52,22 @@ def tallies_of_subjects(tenant_id: str, now: datetime, name: str = DEFAULT_RANGE
     return {subject: EventTally(*counts) for subject, *counts in sums}
 
 
-def by_version(lines: list[TrafficLine]) -> dict[int, EventTally]:
+def by_version(lines: Iterable[TrafficLine]) -> dict[int, EventTally]:
     """Return the traffic of each version over all sources, by number."""
-    return {number: _sum([line for line in lines if line.number == number]) for number in {one.number for one in lines}}
+    return _sums((line.number, line.tally) for line in lines)
 
 
-def by_source(lines: list[TrafficLine]) -> dict[int, EventTally]:
+def by_source(lines: Iterable[TrafficLine]) -> dict[int, EventTally]:
     """Return the traffic of each source over all versions, by primary key."""
-    return {pk: _sum([line for line in lines if line.source.pk == pk]) for pk in {one.source.pk for one in lines}}
+    return _sums((line.source.pk, line.tally) for line in lines)
 
 
-def _sum(lines: list[TrafficLine]) -> EventTally:
-    return EventTally(sum(line.tally.accepted for line in lines), sum(line.tally.rejected for line in lines))
+def _sums(tallies: Iterable[tuple[int, EventTally]]) -> dict[int, EventTally]:
+    found: dict[int, EventTally] = {}
+    for key, (accepted, rejected) in tallies:
+        known = found.get(key, EventTally())
+        found[key] = EventTally(known.accepted + accepted, known.rejected + rejected)
+    return found
 
 
 def _within(now: datetime, name: str) -> QuerySet[VersionHour]:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from dataplane.ledger.usage import PipeUsage, UsageReport
+from dataplane.runtime.telemetry.report_timer import ReportTimer
 
 REPORT_S: Final = 60.0  # at most this much is lost if the process is killed; also the interval of active pipes' rows
 _NS: Final = 1_000
@@ -19,12 +20,12 @@ class UsageBook:
     def __init__(
         self, cpu_ns: Callable[[], int] = time.process_time_ns, now_s: Callable[[], float] = time.monotonic
     ) -> None:
-        self._cpu_ns, self._now_s = cpu_ns, now_s
+        self._cpu_ns = cpu_ns
         self._read_ns = cpu_ns()
         self._idle = False
         self._spent_ns = {False: 0, True: 0}  # by idle
         self._pipes: dict[str, list[int]] = {}
-        self._due_s = now_s() + REPORT_S
+        self._timer = ReportTimer(REPORT_S, now_s)
 
     def add(self, pipe: str, units: int, size_bytes: int, effort: int) -> None:
         """Count work for a pipe: units, their bytes, and the effort spent on them."""
@@ -50,18 +51,18 @@ class UsageBook:
     @property
     def is_due(self) -> bool:
         """True if a report is due."""
-        return self._now_s() >= self._due_s
+        return self._timer.is_over
 
     def hasten(self) -> None:
         """Make the next report due now, because the process is about to end."""
-        self._due_s = self._now_s()
+        self._timer.hasten()
 
     def take_if_due(self) -> UsageReport | None:
         """Return the usage since the last report and reset it, or None if no report is due."""
         if not self.is_due:
             return None
         self._charge()
-        self._due_s = self._now_s() + REPORT_S
+        self._timer.restart()
         pipes, self._pipes = self._pipes, {}
         usages = [PipeUsage(pipe, *figures) for pipe, figures in pipes.items()]
         return UsageReport(self._take_us(idle=False), self._take_us(idle=True), usages)

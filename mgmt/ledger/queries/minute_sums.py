@@ -140,22 +140,19 @@ def minute_sums(wanted: Sequence[Stretch], step: int) -> GroupSums:
     if not wanted:
         return found
     at_seal: dict[MinuteKey, TrendSums] = {}
-    unsealed: dict[MinuteKey, MinuteGroup] = {}
-    changed: dict[MinuteKey, MinuteGroup] = {}
+    group_of: dict[MinuteKey, MinuteGroup] = {}
     with connection.cursor() as cursor:
         cursor.execute(_SUMS, arguments_of(wanted, step))
         for series, number, pipe_id, bucket, accepted, *counts in cursor.fetchall():
-            key = MinuteGroup(series, number)
-            if accepted is None:
-                unsealed[MinuteKey(pipe_id, bucket)] = key
-                continue
-            sums = TrendSums(int(accepted), *map(int, counts))
-            if bucket is None:
+            key, minute = MinuteGroup(series, number), MinuteKey(pipe_id, bucket)
+            sums = None if accepted is None else TrendSums(int(accepted), *map(int, counts))
+            if sums is not None and bucket is None:
                 found.add(key, sums)
-            else:
-                minute = MinuteKey(pipe_id, bucket)
-                at_seal[minute], changed[minute] = sums, key
-    _add_derived(found, unsealed, changed, at_seal)
+                continue
+            group_of[minute] = key
+            if sums is not None:
+                at_seal[minute] = sums
+    _add_derived(found, group_of, at_seal)
     return found
 
 
@@ -178,20 +175,20 @@ def arguments_of(wanted: Sequence[Stretch], step: int) -> dict[str, Any]:
 
 
 def _add_derived(
-    found: GroupSums,
-    unsealed: Mapping[MinuteKey, MinuteGroup],
-    changed: Mapping[MinuteKey, MinuteGroup],
-    at_seal: Mapping[MinuteKey, TrendSums],
+    found: GroupSums, group_of: Mapping[MinuteKey, MinuteGroup], at_seal: Mapping[MinuteKey, TrendSums]
 ) -> None:
-    """Add open minutes, and sealed ones that may have `changed` since; most need no more than their facts."""
-    group_of = {**unsealed, **changed}
-    found.open.update(unsealed.values())
+    """Add open minutes, and sealed ones that may have changed since; most need no more than their facts.
+
+    at_seal: sums of the sealed ones at their seal
+    """
+    found.open.update(key for minute, key in group_of.items() if minute not in at_seal)
+    added = set()
     for minute, facts in facts_of(group_of).items():
-        is_open = minute in unsealed
         healthy = healthy_counts(facts)
-        if healthy and (is_open or all_are_delivered(facts)):  # loss in an open minute is not final
-            found.add(group_of.pop(minute), TrendSums(*healthy))
-    for minute, books in books_of(group_of).items():
+        if healthy and (minute not in at_seal or all_are_delivered(facts)):  # loss in an open minute is not final
+            found.add(group_of[minute], TrendSums(*healthy))
+            added.add(minute)
+    for minute, books in books_of(group_of.keys() - added).items():
         key = group_of[minute]
         if not books.facts and minute in at_seal:  # the facts of an old minute may be past their retention
             found.add(key, at_seal[minute])

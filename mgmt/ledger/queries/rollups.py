@@ -91,7 +91,7 @@ def range_sums(series_of: Mapping[str, str], first: int, end: int, step: int) ->
     for length, shorter in zip(lengths, (*lengths[1:], 1), strict=True):
         for key, block, sums, packed in block_rows(wanted[length], length, step):
             if block:  # not final: its minutes have to be added up from shorter blocks
-                wanted[shorter].append(block._replace(series=series_of[block.pipe_id]))
+                wanted[shorter].append(block)
                 continue
             found.groups.add(key, sums)
             if packed:
@@ -124,5 +124,5 @@ def block_rows(
         cursor.execute(_BLOCKS, arguments_of(wanted, step) | {"length": length})
         for series, number, pipe_id, bucket, *counts, keys, sketched, least, most in cursor.fetchall():
             packed = PackedSketch(bytes(keys), bytes(sketched), least, most) if keys else None
-            block = None if bucket is None else Stretch(pipe_id, bucket, bucket + length)
+            block = None if bucket is None else Stretch(pipe_id, bucket, bucket + length, series)
             yield MinuteGroup(series, number), block, TrendSums(*map(int, counts)), packed

@@ -129,9 +129,9 @@ class HomeFigures:
 
     @cached_property
     def _trends(self) -> Trends:
-        chosen = [pipe.id for pipe in self._chosen[0]]
-        others = [pipe.id for pipe in self._pipes if pipe.id not in set(chosen)]
-        return trends_of(chosen, self._span, chain.from_iterable(self._health.values()), others)
+        chosen = dict.fromkeys(pipe.id for pipe in self._chosen[0])
+        others = [pipe.id for pipe in self._pipes if pipe.id not in chosen]
+        return trends_of(list(chosen), self._span, chain.from_iterable(self._health.values()), others)
 
     @cached_property
     def _health(self) -> Mapping[str, Sequence[DestinationHealth]]:

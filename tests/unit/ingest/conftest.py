@@ -1,4 +1,4 @@
-"""Close the files of killed ingest replicas after each test, as the operating system would."""
+"""Replicas in memory. Files of killed ones are closed after each test, as the operating system would."""
 
 from collections.abc import Iterator
 from io import FileIO
@@ -8,6 +8,7 @@ import pytest
 
 from dataplane.ingest import journal
 from dataplane.runtime.line_files import append_to
+from tests.support.typed_ingest import Opened, opened_ingest
 
 
 @pytest.fixture(autouse=True)
@@ -22,3 +23,9 @@ def _files_of_the_killed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for file in opened:
         file.close()
+
+
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
+    """Return a function that makes replicas of a source with event types."""
+    yield from opened_ingest(tmp_path, monkeypatch)

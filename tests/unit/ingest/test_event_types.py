@@ -2,44 +2,28 @@
 
 import asyncio
 import base64
-import errno
 import json
 import uuid
-from collections.abc import Callable, Coroutine, Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 
-from dataplane.ingest import replica as module
-from dataplane.ingest.acks import AckTracker
 from dataplane.ingest.app import IngestApp
-from dataplane.ingest.events import ReceivedEvent, RecordOrigin
 from dataplane.ingest.feeds import FeedKey, record_of
-from dataplane.ingest.replica import IngestReplica
-from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.ledger.rejections import RejectionReport
 from dataplane.record_limits import ENVELOPE_BYTES
-from dataplane.runtime.settings import settings_from
 from dataplane.spec import parse_pipe_spec
-from dataplane.spec.keys import RANDOM_BYTES, key_digest, key_text
+from dataplane.spec.keys import key_digest
 from dataplane.tables.records import (
-    ApiKeyRecord,
-    CellRecord,
     EventTypesRecord,
     PipeRecord,
-    PlanRecord,
-    Record,
     SchemaRecord,
-    TopicRecord,
 )
 from tests.support.event_types import (
     ORDER_1,
     ORDER_2,
-    ORDERS,
-    REFUNDS,
     confluent,
     container,
     event_types,
@@ -48,124 +32,16 @@ from tests.support.event_types import (
     subject,
 )
 from tests.support.hostile_schemas import messages
-from tests.support.memory_replica import close_replica
-from tests.support.reports import Report
-
-KEY = key_text(b"s" * RANDOM_BYTES)
-DOCUMENT: dict[str, Any] = {
-    "sources": {"shop": {"key": "id"}, "old": {"type": "kafka", "cluster": "main", "topic": "orders"}},
-    "destinations": {"crm": {"type": "http", "url": "http://crm.example/"}},
-}
-SPEC = parse_pipe_spec(DOCUMENT)
-PLAN = PlanRecord("p", 1, SPEC)
-RECORDS: tuple[Record, ...] = (
-    CellRecord("c1", 1, 1, {}, {"ingest": TopicRecord("in", 1, 4, "")}),
+from tests.support.typed_ingest import (
+    CE,
+    DOCUMENT,
+    KEY,
     PLAN,
-    PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)]),
-    ApiKeyRecord(key_digest(KEY), 1, "p", "shop"),
-    ORDERS,
-    REFUNDS,
+    TYPED,
+    Exchange,
+    Opened,
+    fed,
 )
-TYPED = event_types("field:type", {"order": "orders", "refund": "refunds"})
-CE = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "s", "ce-type": "order"}
-
-
-class Stored:
-    """Producer that stores each record at the next poll."""
-
-    def __init__(self) -> None:
-        self.records: list[tuple[bytes, MessageMeta, dict[str, bytes]]] = []
-        self._due: list[tuple[Any, Report]] = []
-
-    def produce(self, _topic: str, body: bytes, *record: Any, headers: Any) -> None:
-        _key, partition, report = record
-        self.records.append((body, read_meta(headers), dict(headers[1:])))
-        self._due.append((report, Report(partition, len(self.records))))
-
-    def poll(self, _wait_s: float) -> None:
-        due, self._due = self._due, []
-        for report, place in due:
-            report(None, place)
-
-
-class Exchange:
-    """Body of one request, and its response."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-        self.status, self.answer = 0, json.loads("{}")
-
-    async def __call__(self) -> bytes:
-        return self._body
-
-    def response_bytes(self, status: int, _headers: Any, body: bytes) -> None:
-        self.status, self.answer = status, json.loads(body)
-
-
-class Ingest:
-    """Replica with its app."""
-
-    def __init__(self, replica: IngestReplica, stored: Stored) -> None:
-        self.replica, self.stored = replica, stored
-
-    def run(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        async def running() -> Any:
-            self.replica._loop = asyncio.get_running_loop()
-            self.replica._acks = AckTracker(self.replica._producer, self.replica._on_done)
-            return await work()
-
-        return asyncio.run(running())
-
-    def post(self, body: bytes, media_type: str = "application/json", **headers: str) -> Exchange:
-        exchange = Exchange(body)
-        known = {"authorization": f"Bearer {KEY}", "content-type": media_type, "content-length": str(len(body))}
-        given = known | {name.replace("_", "-"): value for name, value in headers.items()}
-        request = SimpleNamespace(path="/v1/events", method="POST", headers=given)
-        self.run(lambda: IngestApp(self.replica).__rsgi__(request, exchange))
-        return exchange
-
-    def feed(self, *events: ReceivedEvent) -> list[int]:
-        found: list[int] = self.run(lambda: self.replica._take_fed("p", "old", list(events), len(events)))
-        return found
-
-    def reported(self) -> list[RejectionReport]:
-        """Return the rejected events since the last call."""
-        book = self.replica._rejections._book
-        book.hasten()
-        return book.take_if_due()
-
-    def traffic(self) -> dict[tuple[str, str], tuple[int, int]]:
-        """Return the events accepted and rejected by source and version since the last call."""
-        book = self.replica._traffic
-        book.hasten()
-        return {(one.source, one.version): (one.accepted, one.rejected) for one in book.take_if_due()}
-
-    def bodies(self) -> list[Any]:
-        return [json.loads(body) for body, _, _ in self.stored.records]
-
-
-@pytest.fixture
-def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Ingest]]:
-    replicas: list[IngestReplica] = []
-
-    def made(*more: Record) -> Ingest:
-        stored = Stored()
-        monkeypatch.setattr(module, "ingest_producer", lambda *_: stored)
-        env = {"PENSTOCK_KAFKA": "127.0.0.1:1", "PENSTOCK_VAR": str(tmp_path)}
-        replica = IngestReplica(settings_from(env), "ingest-1")
-        replica._reader.at_end = True
-        for record in (*RECORDS, *more):
-            replica.table.apply(record)
-        replicas.append(replica)
-        return Ingest(replica, stored)
-
-    yield made
-    for replica in replicas:
-        close_replica(replica)
-
-
-Opened = Callable[..., Ingest]
-
 
 # -- posted --------------------------------------------------------------------------------------------------------
 
@@ -372,12 +248,6 @@ def test_nothing_of_hostile_messages_is_stored(opened: Opened):
 # -- read from Kafka -----------------------------------------------------------------------------------------------
 
 
-def fed(body: bytes, value: Any = None, headers: Any = (), type_header: str = "", number: int = 1) -> ReceivedEvent:
-    origin = RecordOrigin(f"id-{number}", "k1")
-    carried = [("content-type", b"application/json"), *headers]
-    return ReceivedEvent(body, value, carried, origin=origin, type_header=type_header)
-
-
 def test_record_that_does_not_fit_is_stored_with_the_reason(opened: Opened):
     types = event_types("header:x-type", {"order": "orders", "refund": "refunds"}, source="old")
     ingest = opened(types)
@@ -556,53 +426,3 @@ def test_unknown_type_in_a_masked_field_is_not_reported(opened: Opened):
     (report,) = ingest.reported()
     assert report.event_type == "***"
     assert "4111" not in str(report)
-
-
-# -- traffic by version --------------------------------------------------------------------------------------------
-
-
-def test_events_are_counted_by_the_version_that_each_was_checked_with(opened: Opened):
-    ingest = opened(TYPED)
-    lines = [
-        b'{"type":"order","id":1}',
-        b'{"type":"order","id":2}',
-        b'{"type":"order","id":"a"}',
-        b'{"type":"refund","refund":1}',
-        b'{"type":"invoice"}',
-        b"{",
-    ]
-    assert ingest.post(b"\n".join(lines), "application/x-ndjson").status == 207
-    assert ingest.post(confluent(7, ORDER_1, {"id": 5}), "avro/binary").status == 202
-    assert ingest.post(confluent(7, ORDER_1, {"id": 5})[:-1], "avro/binary").status == 422
-    assert ingest.post(b'{"type":"order","id":"b"}').status == 422
-    assert ingest.traffic() == {
-        ("shop", "orders@1"): (1, 1),
-        ("shop", "orders@2"): (2, 2),
-        ("shop", "refunds@1"): (1, 0),
-    }
-    assert ingest.traffic() == {}, "each event is reported once"
-
-
-def test_events_of_a_container_and_of_a_kafka_source_are_counted(opened: Opened):
-    ingest = opened(event_types(""), EventTypesRecord("p", "old", 1, "", {"": "orders"}))
-    assert ingest.post(container(ORDER_1, {"id": 1}, {"id": 2}), "avro/binary").status == 202
-    values: list[Any] = [{"id": 1}, {"id": "a"}, {"id": 2}, {"id": 3}]
-    assert ingest.feed(*(fed(json.dumps(value).encode(), value) for value in values)) == [202] * 4
-    assert ingest.traffic() == {("old", "orders@2"): (3, 1), ("shop", "orders@1"): (2, 0)}
-
-
-def test_events_that_are_not_acked_and_events_without_a_version_are_not_counted(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch
-):
-    ingest = opened(event_types(""))
-
-    def no_room(_acks: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(ingest.replica._journal, "write", no_room)
-        assert ingest.post(b'{"id":1}').status == 503
-    assert ingest.traffic() == {}
-    ingest.replica.table.apply(EventTypesRecord("p", "shop", 3, "", {}))
-    assert ingest.post(b'{"id":1}').status == 202
-    assert ingest.traffic() == {}

@@ -200,7 +200,7 @@ class RetrierTraffic:
         cell.cluster.publish_destinations(pipe, {name: {"url": "http://127.0.0.1:1/"} for name in names})
         cell.send_junk(self.input)
         sent = {"crm": cell.send(self.input, pipe, "crm", EACH)}
-        sent["crm"] |= cell.send(self.input, pipe, "crm", EACH, due_s=SOON_S)
+        sent["soon"] = cell.send(self.input, pipe, "crm", EACH, due_s=SOON_S)
         cell.tell_breaker(pipe, "well", "open")
         sent["well"] = cell.send(self.input, pipe, "well", EACH, due_s=LONG_S)
         sent["held"] = cell.send("held", pipe, "held", EACH)
@@ -224,10 +224,13 @@ class RetrierTraffic:
     def check(self, cell: CrashCell, pipe: str, sent: dict[str, set[str]], facts_of: FactsOf) -> None:
         passed_on = cell.stored("retry-out", pipe)
         assert passed_on.keys() == set().union(*sent.values())
-        assert max(passed_on.values()) <= 2, "a crash repeats a message at most once"
+        in_tiers = sent["soon"] | sent["well"]
+        for position, copies in passed_on.items():  # a slow lane may move a message to a tier and out before it commits
+            moves = 2 if position in in_tiers else 1
+            assert copies <= 1 + moves, f"{position}: a crash repeats each move of a message at most once"
         facts = facts_of(pipe)
-        for name, fact in (("crm", Fact.RELEASED), ("well", Fact.RELEASED), ("held", Fact.RELEASED)):
-            assert facts[f"transmit:{name}", fact] == sent[name], name
+        for name, positions in (("crm", sent["crm"] | sent["soon"]), ("well", sent["well"]), ("held", sent["held"])):
+            assert facts[f"transmit:{name}", Fact.RELEASED] == positions, name
         assert facts["transmit:dead", Fact.REDRIVEN] == sent["dead"]
 
 

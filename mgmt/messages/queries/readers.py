@@ -2,16 +2,26 @@
 
 import atexit
 import os
+import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
+from datetime import datetime
+from typing import Final, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from django.conf import settings
 
+_Answer = TypeVar("_Answer")
 AT_ONCE: Final = 2_000
 A_MOMENT_S: Final = 0.05
+LEADER_WAIT_S: Final = 0.1  # between two questions about a partition whose leader changes
+_LEADER_CHANGES: Final = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+)
 MOST_IDLE: Final = 2  # of each kind; further concurrent readers create their own consumer
 
 
@@ -51,6 +61,28 @@ class RecordReader:
         found: list[Message] = self.client.consume(AT_ONCE, min(wait_s, A_MOMENT_S))
         return found
 
+    def offsets_at(self, topic: str, partitions: Iterable[int], since: datetime, wait_s: float) -> list[TopicPartition]:
+        """Return the first offset at or after `since` of each partition. Raises KafkaException."""
+        asked = [TopicPartition(topic, partition, int(since.timestamp() * 1_000)) for partition in partitions]
+
+        def ask(left_s: float) -> list[TopicPartition]:
+            found: list[TopicPartition] = self.client.offsets_for_times(asked, timeout=left_s)
+            if error := next((place.error for place in found if place.error), None):
+                raise KafkaException(error)
+            return found
+
+        return answer_within(wait_s, ask)
+
+    def limits(self, topic: str, partition: int, wait_s: float) -> tuple[int, int]:
+        """Return the low and high watermark of a partition. Raises KafkaException."""
+        place = TopicPartition(topic, partition)
+
+        def ask(left_s: float) -> tuple[int, int]:
+            found: tuple[int, int] = self.client.get_watermark_offsets(place, timeout=left_s)
+            return found
+
+        return answer_within(wait_s, ask)
+
     def is_usable(self) -> bool:
         """Return False if it lost its brokers since its last use: a new consumer notices their return sooner."""
         self.client.poll(0)
@@ -58,6 +90,22 @@ class RecordReader:
 
     def _note(self, error: KafkaError) -> None:
         self.is_away = self.is_away or error.code() == KafkaError._ALL_BROKERS_DOWN
+
+
+def answer_within(wait_s: float, ask: Callable[[float], _Answer]) -> _Answer:
+    """Return the brokers' answer; ask again while the leader of a partition changes, for `wait_s` in all.
+
+    ask: takes the seconds that are left. Raises KafkaException.
+    """
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            return ask(max(0.0, deadline - time.monotonic()))
+        except KafkaException as exc:
+            error = exc.args[0]
+            if error.code() not in _LEADER_CHANGES or time.monotonic() + LEADER_WAIT_S >= deadline:
+                raise
+            time.sleep(LEADER_WAIT_S)
 
 
 # By process, as a forked child cannot use its parent's consumers; by brokers; and by `auto.offset.reset`.

@@ -157,9 +157,7 @@ def records_since(
 def messages_since(topic: str, partitions: Sequence[int], since: datetime) -> Iterator[Message]:
     """Yield the messages of these partitions from `since` on, within SEARCH_S. Raises RecordUnavailableError."""
     with reading("latest") as reader:
-        at_ms = int(since.timestamp() * 1_000)
-        asked = [TopicPartition(topic, partition, at_ms) for partition in partitions]
-        yield from _read_from(reader, reader.client.offsets_for_times(asked, timeout=READ_S))
+        yield from _read_from(reader, reader.offsets_at(topic, partitions, since, READ_S))
 
 
 def newest_of_key(topic: str, partition: int, key: bytes) -> Message | None:
@@ -186,10 +184,10 @@ def newest_messages(topic: str, partitions: Sequence[int], most: int) -> Iterato
     Raises RecordUnavailableError.
     """
     with reading("earliest") as reader:
-        starts = [TopicPartition(topic, partition) for partition in partitions]
-        for start in starts:
-            low, high = reader.client.get_watermark_offsets(start, timeout=READ_S)
-            start.offset = max(low, high - most)
+        starts = []
+        for partition in partitions:
+            low, high = reader.limits(topic, partition, READ_S)
+            starts.append(TopicPartition(topic, partition, max(low, high - most)))
         yield from _read_from(reader, starts)
 
 

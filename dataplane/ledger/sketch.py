@@ -160,11 +160,11 @@ class SketchGrid:
     def __init__(
         self,
         groups: int,
-        sketches: Iterable[tuple[int, bytes | memoryview]],
+        sketches: Iterable[tuple[int, bytes | memoryview | SketchWire]],
         packed: Sequence[tuple[int, PackedSketch]] = (),
     ) -> None:
         """Merge each sketch, given with its group's number."""
-        numbered = [(group, wire) for group, encoded in sketches if (wire := _decoder.decode(encoded)).keys]
+        numbered = [(group, wire) for group, one in sketches if (wire := _as_wire(one)).keys]
         lengths = [len(wire.keys) for _, wire in numbered]
         lengths += [len(one.keys) // _PACKED_KEY.itemsize for _, one in packed]
         of = np.array([group for group, _ in (*numbered, *packed)], np.int64)
@@ -224,6 +224,10 @@ class SketchGrid:
             min(max(_value(int(key)), int(least)), int(most)) if size else None
             for key, size, least, most in zip(keys, sizes, self._least, self._most, strict=True)
         ]
+
+
+def _as_wire(one: bytes | memoryview | SketchWire) -> SketchWire:
+    return one if isinstance(one, SketchWire) else _decoder.decode(one)
 
 
 def _joined(wires: Sequence[SketchWire], packed: Sequence[PackedSketch]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

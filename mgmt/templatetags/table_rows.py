@@ -14,6 +14,7 @@ from mgmt.pipes.plots import PlotPoint
 from mgmt.templatetags.figures import clock, count, lag, loss, plain, rate, share
 
 register = template.Library()
+_ANY_BUCKET: Final = 10_000_000_000  # no id contains it
 _COLOURS: Final = {"lost": " bad", "dead": " bad", "retrying": " wait", "held": " wait"}
 
 
@@ -56,29 +57,31 @@ def _shares(values: Iterable[float | None]) -> SafeString:
 @register.simple_tag
 def loss_strip(pipe_id: str, lines: Sequence[MinuteLoss]) -> SafeString:
     """Return one link for each minute with its loss, oldest first; `lines` begin with the newest."""
+    links = _MinuteLinks(pipe_id)
     return format_html_join(
         "",
         '<li id="strip-{}"><a class="{}" href="{}" title="{} UTC: {} of {} lost ({})">'
         '<span class="visually-hidden">{} UTC: {} lost</span></a></li>',
-        (_strip_entry(pipe_id, line) for line in reversed(lines)),
+        (_strip_entry(links, line) for line in reversed(lines)),
     )
 
 
-def _strip_entry(pipe_id: str, line: MinuteLoss) -> tuple[object, ...]:
+def _strip_entry(links: "_MinuteLinks", line: MinuteLoss) -> tuple[object, ...]:
     at, its = line.starts.strftime("%H:%M"), line.loss
     state = "lossy" if its.lost else "" if line.sealed_at else "open"
     lost = count(its.lost)
-    return (line.bucket, state, _minute(pipe_id, line), at, lost, count(its.due), loss(its.share), at, lost)
+    return (line.bucket, state, links.of(line), at, lost, count(its.due), loss(its.share), at, lost)
 
 
 @register.simple_tag
 def loss_rows(pipe_id: str, lines: Iterable[MinuteLoss], bins: Sequence[str], several: bool) -> SafeString:
     """Return the rows of the loss table; `several` adds one for each destination of a minute."""
-    return format_html_join("\n", "{}", ((_loss_row(pipe_id, line, bins, several),) for line in lines))
+    links = _MinuteLinks(pipe_id)
+    return format_html_join("\n", "{}", ((_loss_row(links.of(line), line, bins, several),) for line in lines))
 
 
-def _loss_row(pipe_id: str, line: MinuteLoss, bins: Sequence[str], several: bool) -> SafeString:
-    link, its = _minute(pipe_id, line), line.loss
+def _loss_row(link: str, line: MinuteLoss, bins: Sequence[str], several: bool) -> SafeString:
+    its = line.loss
     own = format_html(
         '<tr id="minute-{}"><th scope="row"><a href="{}">{}</a></th><td>{}</td><td class="n">{}</td>{}{}{}'
         '<td class="n {}">{}</td></tr>',
@@ -117,8 +120,14 @@ def _cell(number: int) -> SafeString:
     return format_html('<td class="n">{}</td>', count(number)) if number else _ZERO
 
 
-def _minute(pipe_id: str, line: MinuteLoss) -> str:
-    return reverse("console:minute", args=[pipe_id, line.bucket])
+class _MinuteLinks:
+    """Links to the pages of a pipe's minutes, resolved once for all of them."""
+
+    def __init__(self, pipe_id: str) -> None:
+        self._before, self._after = reverse("console:minute", args=[pipe_id, _ANY_BUCKET]).split(str(_ANY_BUCKET))
+
+    def of(self, line: MinuteLoss) -> str:
+        return f"{self._before}{line.bucket}{self._after}"
 
 
 _ZERO: Final = format_html('<td class="n zero">{}</td>', "0")

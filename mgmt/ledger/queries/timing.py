@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 
 from django.db.models import QuerySet
 
-from dataplane.ledger.breakdown import Breakdown, Slice
+from dataplane.ledger.breakdown import Slice
+from dataplane.ledger.breakdown_grid import BreakdownGrid, GroupTimes
 from dataplane.ledger.facts import INGEST
 from dataplane.ledger.sketch import P95, LagSketch, SketchGrid
 from dataplane.names import PROCESS_NODES, RAMP_PREFIX, transmit_node
@@ -146,20 +147,17 @@ def timing_of(rows: Iterable[TimingRow], span: BucketRange, health: Iterable[Des
     """
     within = [row for row in rows if span.first <= row.bucket <= span.last]
     groups = span.groups()
-    breakdowns: defaultdict[int, list[Breakdown]] = defaultdict(list)  # by group
-    for row in within:
-        if row.breakdown is not None:
-            breakdowns[(row.bucket - span.first) // len(groups[0])].append(Breakdown.decode(bytes(row.breakdown)))
-    merged = {group: _merged(found) for group, found in breakdowns.items()}
-    whole = _merged(merged.values())
+    step = len(groups[0])
+    found = (((row.bucket - span.first) // step, row.breakdown) for row in within if row.breakdown is not None)
+    breakdowns = BreakdownGrid(len(groups), found)
     end_to_end_us, lags = _lags(within, waiting_lags(health, span).values(), groups)
     return Timing(
         nodes=_node_timings(within),
-        pie=portions(whole),
-        series=_series(merged, groups),
-        whole=_percentiles(whole.whole),
-        mean_us=round(whole.sum_us / whole.count) if whole.count else None,
-        source=_percentiles(whole.source),
+        pie=portions(breakdowns.of_all(P95)),
+        series=_series(breakdowns.of_groups(P95), groups),
+        whole=_grid_percentiles(breakdowns.whole)[0],
+        mean_us=round(breakdowns.sum_us / breakdowns.count) if breakdowns.count else None,
+        source=_grid_percentiles(breakdowns.source)[0],
         end_to_end_us=end_to_end_us,
         skewed=any(_least_us(row.lag_in) < 0 or _least_us(row.lag_out) < 0 for row in within),
         lags=lags,
@@ -216,18 +214,17 @@ def waiting_lags(health: Iterable[DestinationHealth], span: BucketRange) -> dict
     return dict(found)
 
 
-def portions(breakdown: Breakdown) -> tuple[TimingPortion, ...]:
-    """Return the slices of a breakdown in the order of travel; empty if nothing took time. Pure."""
-    found = list(breakdown.portions(P95))
-    whole_us = sum(portion.took_us for portion in found)
+def portions(times: GroupTimes) -> tuple[TimingPortion, ...]:
+    """Return the slices at the 95th percentile in the order of travel; empty if nothing took time. Pure."""
+    whole_us = sum(one.took_us for one in times.slices)
     return tuple(
         TimingPortion(
-            name=SLICE_NAMES[portion.slice],
-            took_us=portion.took_us,
-            share=portion.took_us / whole_us if whole_us else 0.0,
-            mean_us=round(portion.sum_us / breakdown.count),
+            name=SLICE_NAMES[one.slice],
+            took_us=one.took_us,
+            share=one.took_us / whole_us if whole_us else 0.0,
+            mean_us=round(one.sum_us / times.deliveries),
         )
-        for portion in found
+        for one in times.slices
     )
 
 
@@ -294,28 +291,9 @@ def _lags(
     )
 
 
-def _percentiles(sketch: LagSketch) -> Percentiles | None:
-    if not sketch.count:
-        return None
-    return Percentiles(sketch.quantile(0.5), sketch.quantile(P95), sketch.quantile(0.99), sketch.max_us, sketch.count)
-
-
-def _merged(many: Collection[Breakdown]) -> Breakdown:
-    if len(many) == 1:
-        return next(iter(many))
-    merged = Breakdown()
-    for breakdown in many:
-        merged.merge(breakdown)
-    return merged
-
-
-def _series(breakdowns: Mapping[int, Breakdown], groups: Sequence[range]) -> ShareSeries:
-    """Return the shares of each group of minutes; `breakdowns` has those of the groups by number."""
-    nothing = Breakdown()
-    found = [
-        {portion.name: portion.share for portion in portions(breakdowns.get(number, nothing))}
-        for number in range(len(groups))
-    ]
+def _series(times: Iterable[GroupTimes], groups: Sequence[range]) -> ShareSeries:
+    """Return the shares of each group of minutes."""
+    found = [{portion.name: portion.share for portion in portions(one)} for one in times]
     names = tuple(name for name in SLICE_NAMES.values() if any(name in shares for shares in found))
     values = tuple(tuple(shares.get(name, 0.0) if shares else None for name in names) for shares in found)
     return ShareSeries(tuple(group.start for group in groups), names, values)

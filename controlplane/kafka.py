@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from dataplane.kafka_errors import STALE_METADATA, raise_first_error
 from dataplane.names import PartitionKey
 from dataplane.record_limits import CLIENT_MAX_BYTES
 
@@ -25,10 +26,6 @@ REQUEST_S: Final = 5.0
 _SIZES: Final = {"message.max.bytes": CLIENT_MAX_BYTES}
 _ALL_RECORDS: Final = {"isolation.level": "read_uncommitted"}  # ends include open transactions
 OFFSET_READER: Final = "penstock-offset-reader"  # a group that no consumer joins
-# A request with outdated metadata fails with one of these; the client then drops the topic's metadata and refetches it.
-_STALE_METADATA: Final = frozenset(
-    {KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION}
-)
 
 
 class RecordNotStoredError(Exception):
@@ -159,7 +156,7 @@ class KafkaClients:
         try:
             return self._offsets_at(partitions, at, timeout_s, group)
         except KafkaException as exc:
-            if exc.args[0].code() not in _STALE_METADATA:
+            if exc.args[0].code() not in STALE_METADATA:
                 raise
         return self._offsets_at(partitions, at, timeout_s, group)
 
@@ -183,8 +180,7 @@ class KafkaClients:
 
 def _offsets_of(found: list[TopicPartition]) -> dict[PartitionKey, int]:
     """Return the offset of each partition. Raises KafkaException for the first partition with an error."""
-    if error := next((partition.error for partition in found if partition.error), None):
-        raise KafkaException(error)
+    raise_first_error(found)
     return {(partition.topic, partition.partition): int(partition.offset) for partition in found}
 
 

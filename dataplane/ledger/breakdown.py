@@ -11,7 +11,7 @@ All slices of a breakdown are measured over the same messages, so that they can 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -79,17 +79,24 @@ PATH: Final = (
 )
 
 
-class _SliceWire(Struct, array_like=True):
+_Own = TypeVar("_Own", SketchWire, msgspec.Raw)
+
+
+class SliceWire(Struct, Generic[_Own], array_like=True):
+    """Slice of an encoded breakdown; `own` is a SketchWire, or raw for a reader that does not need it."""
+
     number: int
     sum_us: int
-    own: SketchWire
+    own: _Own
     cumulative: SketchWire
 
 
-class _Wire(Struct, array_like=True):
+class BreakdownWire(Struct, Generic[_Own], array_like=True):
+    """Content of an encoded breakdown."""
+
     count: int
     source: SketchWire
-    slices: list[_SliceWire]
+    slices: list[SliceWire[_Own]]
 
 
 class Portion(NamedTuple):
@@ -136,7 +143,7 @@ class Breakdown:
     def merge(self, other: "Breakdown") -> None:
         """Add all deliveries of another breakdown."""
         mine, its = self._parts, other._parts
-        before, of_other = _zeros(self.count), _zeros(other.count)
+        before, of_other = zeros(self.count), zeros(other.count)
         parts: dict[Slice, _Part] = {}
         grown: list[tuple[_Part, _Part | None, LagSketch]] = []
         for slice_ in (one for one in PATH if one in mine or one in its):
@@ -146,11 +153,11 @@ class Breakdown:
                 parts[slice_], before = part, part.cumulative
                 grown.append((part, added, of_other))
             elif added:
-                own = _together(_zeros(self.count), added.own)
+                own = _together(zeros(self.count), added.own)
                 parts[slice_] = _Part(added.sum_us, own, _together(before, of_other))
         for part, added, cumulative in grown:  # last, because slices that only `other` has start from `before`
             part.sum_us += added.sum_us if added else 0
-            part.own.merge(added.own if added else _zeros(other.count))
+            part.own.merge(added.own if added else zeros(other.count))
             part.cumulative.merge(cumulative)
         self._parts = parts
         self.count += other.count
@@ -159,7 +166,7 @@ class Breakdown:
     @property
     def whole(self) -> LagSketch:
         """Return the sketch of the time from ingest to the destination's answer."""
-        return list(self._parts.values())[-1].cumulative if self._parts else _zeros(self.count)
+        return list(self._parts.values())[-1].cumulative if self._parts else zeros(self.count)
 
     @property
     def sum_us(self) -> int:
@@ -177,10 +184,10 @@ class Breakdown:
     def encode(self) -> bytes:
         """Return the breakdown as MessagePack; the same content gives the same bytes."""
         slices = [
-            _SliceWire(int(slice_), part.sum_us, part.own.to_wire(), part.cumulative.to_wire())
+            SliceWire(int(slice_), part.sum_us, part.own.to_wire(), part.cumulative.to_wire())
             for slice_, part in self._parts.items()
         ]
-        return msgspec.msgpack.encode(_Wire(self.count, self.source.to_wire(), slices))
+        return msgspec.msgpack.encode(BreakdownWire(self.count, self.source.to_wire(), slices))
 
     @classmethod
     def decode(cls, encoded: bytes) -> "Breakdown":
@@ -197,7 +204,7 @@ class Breakdown:
         return breakdown
 
 
-_decoder = msgspec.msgpack.Decoder(_Wire)
+_decoder = msgspec.msgpack.Decoder(BreakdownWire[SketchWire])
 
 
 def _measured(rows: Sequence[Sequence[int]]) -> dict[Slice, _Part]:
@@ -230,7 +237,7 @@ def _part(sum_us: int, own: _Times, cumulative: _Times) -> _Part:
     return part
 
 
-def _parts(by_slice: Mapping[Slice, _SliceWire]) -> dict[Slice, _Part]:
+def _parts(by_slice: Mapping[Slice, SliceWire[SketchWire]]) -> dict[Slice, _Part]:
     return {
         slice_: _Part(one.sum_us, LagSketch.from_wire(one.own), LagSketch.from_wire(one.cumulative))
         for slice_ in PATH
@@ -238,7 +245,8 @@ def _parts(by_slice: Mapping[Slice, _SliceWire]) -> dict[Slice, _Part]:
     }
 
 
-def _zeros(count: int) -> LagSketch:
+def zeros(count: int) -> LagSketch:
+    """Return the sketch of so many times of 0."""
     sketch = LagSketch()
     if count:
         sketch.add([0], [count])

@@ -5,9 +5,8 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 import msgspec
-from msgspec import Struct
 
-from dataplane.ledger.breakdown import PATH, Slice
+from dataplane.ledger.breakdown import PATH, BreakdownWire, Slice, zeros
 from dataplane.ledger.sketch import SketchGrid, SketchWire
 
 
@@ -30,19 +29,7 @@ class GroupTimes(NamedTuple):
     slices: Sequence[SliceTime]
 
 
-class _SliceWire(Struct, array_like=True):
-    number: int
-    sum_us: int
-    own: msgspec.Raw  # of no use here
-    cumulative: SketchWire
-
-
-class _Wire(Struct, array_like=True):
-    count: int
-    source: SketchWire
-    slices: list[_SliceWire]
-
-
+_Wire = BreakdownWire[msgspec.Raw]
 _decoder: Final = msgspec.msgpack.Decoder(_Wire)
 
 
@@ -66,7 +53,7 @@ class BreakdownGrid:
         wholes: list[tuple[int, SketchWire]] = []
         for group, wire in wires:
             self._counts[group] += wire.count
-            steps = list(self._add(group, wire)) or [_zeros(wire.count)]
+            steps = list(self._add(group, wire)) or [zeros(wire.count).to_wire()]
             reached += enumerate(steps, group * self._size)
             wholes.append((0, steps[-1]))
         self._reached = SketchGrid(groups * self._size, reached)
@@ -77,7 +64,7 @@ class BreakdownGrid:
     def _add(self, group: int, wire: _Wire) -> Iterator[SketchWire]:
         """Add the sums of a breakdown; yield its cumulative times after each slice of the grid."""
         by_slice = {one.number: one for one in wire.slices}
-        reached = _zeros(wire.count)
+        reached = zeros(wire.count).to_wire()
         for column, slice_ in enumerate(self._slices):
             if one := by_slice.get(slice_):
                 self._sums_us[group][column] += one.sum_us
@@ -104,7 +91,3 @@ class BreakdownGrid:
         took_us = [after - before for before, after in pairwise((0, *(us or 0 for us in reached_us)))]
         slices = zip(self._slices, took_us, sums_us, strict=False)  # without slices, there is one empty column
         return GroupTimes(count, [SliceTime(*one) for one in slices if one[2]])
-
-
-def _zeros(count: int) -> SketchWire:
-    return SketchWire(0, 0, [0] if count else [], [count] if count else [])

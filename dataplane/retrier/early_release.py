@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from msgspec import Struct, field
 from pyroaring import BitMap64
 
+from dataplane.kafka_errors import raise_first_error
 from dataplane.ledger.meta import read_meta
 from dataplane.names import DELAYS_S, PartitionKey, lane_group
 from dataplane.retrier.redrive_job import RedriveJob
@@ -248,6 +249,5 @@ def committed(lane: LaneContext) -> list[TopicPartition]:
         found: list[TopicPartition] = consumer.committed(partitions, timeout=ASK_S)
     finally:
         consumer.close()
-    if error := next((place.error for place in found if place.error), None):
-        raise KafkaException(error)
+    raise_first_error(found)
     return found

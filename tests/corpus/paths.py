@@ -31,7 +31,7 @@ from tests.corpus.inputs import Input, inputs
 from tests.support import process_lane, transmitting
 from tests.support.bounded import Case, Share
 from tests.support.memory_lane import MemoryMessage
-from tests.support.reports import Report
+from tests.support.memory_replica import MemoryProducer
 
 KEY: Final = key_text(b"k" * RANDOM_BYTES)
 FERNET_KEY: Final = base64.urlsafe_b64encode(b"k" * 32).decode()
@@ -62,23 +62,11 @@ def _spec(one: Input) -> dict[str, Any]:
 # -- ingest --------------------------------------------------------------------------------------------------------
 
 
-class _Stored:
-    """Producer that discards records and reports them as stored at the next poll."""
+class _Stored(MemoryProducer):
+    """Producer that discards records whose header names are valid."""
 
-    def __init__(self) -> None:
-        self._due: list[tuple[Any, Report]] = []
-        self._offset = 0
-
-    def produce(self, _topic: str, _body: bytes, *record: Any, headers: Any) -> None:
+    def keep(self, _body: bytes, headers: Any, /) -> None:
         assert all(name.isascii() and "\n" not in name and "\r" not in name for name, _ in headers)
-        _key, partition, report = record
-        self._offset += 1
-        self._due.append((report, Report(partition, self._offset)))
-
-    def poll(self, _wait_s: float) -> None:
-        due, self._due = self._due, []
-        for report, place in due:
-            report(None, place)
 
 
 class _Exchange:

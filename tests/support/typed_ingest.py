@@ -32,8 +32,7 @@ from tests.support.event_types import (
     REFUNDS,
     event_types,
 )
-from tests.support.memory_replica import close_replica
-from tests.support.reports import Report
+from tests.support.memory_replica import MemoryProducer, close_replica
 
 KEY = key_text(b"s" * RANDOM_BYTES)
 DOCUMENT: dict[str, Any] = {
@@ -54,22 +53,15 @@ TYPED = event_types("field:type", {"order": "orders", "refund": "refunds"})
 CE = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "s", "ce-type": "order"}
 
 
-class Stored:
-    """Producer that stores each record at the next poll."""
+class Stored(MemoryProducer):
+    """Producer that keeps the records."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.records: list[tuple[bytes, MessageMeta, dict[str, bytes]]] = []
-        self._due: list[tuple[Any, Report]] = []
 
-    def produce(self, _topic: str, body: bytes, *record: Any, headers: Any) -> None:
-        _key, partition, report = record
+    def keep(self, body: bytes, headers: Any, /) -> None:
         self.records.append((body, read_meta(headers), dict(headers[1:])))
-        self._due.append((report, Report(partition, len(self.records))))
-
-    def poll(self, _wait_s: float) -> None:
-        due, self._due = self._due, []
-        for report, place in due:
-            report(None, place)
 
 
 class Exchange:

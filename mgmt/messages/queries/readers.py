@@ -12,16 +12,13 @@ from typing import Final, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from django.conf import settings
 
+from dataplane.kafka_errors import STALE_METADATA, raise_first_error
+
 _Answer = TypeVar("_Answer")
 AT_ONCE: Final = 2_000
 A_MOMENT_S: Final = 0.05
 LEADER_WAIT_S: Final = 0.1  # between two questions about a partition whose leader changes
-_LEADER_CHANGES: Final = (
-    KafkaError.NOT_LEADER_FOR_PARTITION,
-    KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError.FENCED_LEADER_EPOCH,
-    KafkaError.UNKNOWN_LEADER_EPOCH,
-)
+_LEADER_CHANGES: Final = STALE_METADATA | {KafkaError.LEADER_NOT_AVAILABLE}
 MOST_IDLE: Final = 2  # of each kind; further concurrent readers create their own consumer
 
 
@@ -67,8 +64,7 @@ class RecordReader:
 
         def ask(left_s: float) -> list[TopicPartition]:
             found: list[TopicPartition] = self.client.offsets_for_times(asked, timeout=left_s)
-            if error := next((place.error for place in found if place.error), None):
-                raise KafkaException(error)
+            raise_first_error(found)
             return found
 
         return answer_within(wait_s, ask)
@@ -102,8 +98,7 @@ def answer_within(wait_s: float, ask: Callable[[float], _Answer]) -> _Answer:
         try:
             return ask(max(0.0, deadline - time.monotonic()))
         except KafkaException as exc:
-            error = exc.args[0]
-            if error.code() not in _LEADER_CHANGES or time.monotonic() + LEADER_WAIT_S >= deadline:
+            if exc.args[0].code() not in _LEADER_CHANGES or time.monotonic() + LEADER_WAIT_S >= deadline:
                 raise
             time.sleep(LEADER_WAIT_S)
 

@@ -22,8 +22,7 @@ from dataplane.spec.effort import MAX_BYTES, MAX_VALUES, STEPS
 from dataplane.spec.keys import RANDOM_BYTES, key_digest, key_text
 from dataplane.tables.records import ApiKeyRecord, CellRecord, PipeRecord, PlanRecord, Record, SchemaRecord, TopicRecord
 from tests.support.cpu import cpu_s
-from tests.support.memory_replica import close_replica
-from tests.support.reports import Report
+from tests.support.memory_replica import MemoryProducer, close_replica
 
 KEY, OTHER = key_text(b"s" * RANDOM_BYTES), key_text(b"o" * RANDOM_BYTES)
 CELL = CellRecord("c1", 1, 1, {}, {"ingest": TopicRecord("in", 1, 4, "")})
@@ -41,23 +40,16 @@ LIMIT = 256 * 1024
 NUMBERS = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
 
-class Recorder:
-    """Producer that records its input and reports it as stored at the next poll."""
+class Recorder(MemoryProducer):
+    """Producer that keeps the bodies."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.bodies: list[bytes] = []
-        self._due: list[tuple[Any, Report]] = []
 
-    def produce(self, _topic: str, body: bytes, *record: Any, headers: object) -> None:
+    def keep(self, body: bytes, headers: Any, /) -> None:
         assert headers
-        _key, partition, report = record
         self.bodies.append(body)
-        self._due.append((report, Report(partition, len(self.bodies))))
-
-    def poll(self, _wait_s: float) -> None:
-        due, self._due = self._due, []
-        for report, place in due:
-            report(None, place)
 
 
 def schema(version: int, document: Any) -> SchemaRecord:

@@ -80,7 +80,7 @@ def test_planned_cell_is_the_one_that_the_provisioner_chooses(
     assert told.load == {cell: load[cell] for cell in shard_of(tenant.id, load, 2)}
 
 
-def rated(tenant: Tenant, alice: User, spec: dict[str, Any], cores: dict[str, float]) -> None:
+def rated(tenant: Tenant, alice: User, spec: dict[str, Any], cores: dict[str, float], now: datetime = NOW) -> None:
     """Create cells with one core per lane kind, and on each a pipe that recently used `cores` of it."""
     Cell.objects.all().delete()
     groups = [
@@ -94,11 +94,11 @@ def rated(tenant: Tenant, alice: User, spec: dict[str, Any], cores: dict[str, fl
         for kind in ("process", "transmit"):
             ScaleGroup.objects.create(cell=cell, kind=kind, maximum=1)
             busiest = round(used / PlacementPolicy().peak * 86_400 * 1_000_000)
-            days = [(NOW - timedelta(days=2), busiest), (NOW - timedelta(days=3), busiest // 2)]
+            days = [(now - timedelta(days=2), busiest), (now - timedelta(days=3), busiest // 2)]
             for day, cpu_us in days:
                 amount = {"units": 1, "size_bytes": 1, "cpu_us": cpu_us}
                 Usage.objects.create(pipe=there, day=day.date(), cell=name, kind=kind, **amount)
-    store_capacity_results(cell=cell, master=cell_master(), rated=groups, bottleneck="", batch=1, by=alice, now=NOW)
+    store_capacity_results(cell=cell, master=cell_master(), rated=groups, bottleneck="", batch=1, by=alice, now=now)
 
 
 @pytest.mark.parametrize(
@@ -112,10 +112,11 @@ def rated(tenant: Tenant, alice: User, spec: dict[str, Any], cores: dict[str, fl
 def test_plan_and_provisioner_place_by_free_capacity_on_measured_cells(
     alices: Client, tenant: Tenant, alice: User, a_spec: MakeSpec, cores: dict[str, float], by: str, says: str
 ):
-    rated(tenant, alice, a_spec(), cores)
-    told = plan(tenant, a_spec()).placing
+    now = datetime.now(UTC)  # the page's
+    rated(tenant, alice, a_spec(), cores, now)
+    told = plan(tenant, a_spec(), now=now).placing
     made = create_pipe(tenant=tenant, name="the next", spec=a_spec(), author=alice)
-    assert PlacePipe(made.id, told.cell, by) in decide(snapshot(now=NOW))
+    assert PlacePipe(made.id, told.cell, by) in decide(snapshot(now=now))
     assert told.cell == min(cores, key=cores.__getitem__)
     assert says in alices.post(NEW, FORM).content.decode() or by == "room"
 
@@ -209,7 +210,7 @@ def test_plan_page_shows_everything_and_creates_nothing(alices: Client, tenant: 
     for words in (
         "which has the fewest pipes",
         "1 process",
-        "None. Queries for dedup, windows or lake",
+        "None. Queries for dedup, windows, lake or sequence",
         "penstock.out.&lt;id&gt;.kept",
         "Immediately for all keys",
         "1, shown once on the next page: web",

@@ -51,6 +51,7 @@ class Cause(StrEnum):
     ROW = "row"
     SCHEMA = "schema"
     SECRET_UNREADABLE = "secret-unreadable"  # noqa: S105 (a code)
+    SEQUENCE_GAP = "sequence-gap"
     SERVER_ERROR = "server-error"
     STEP = "step"
     STORM = "storm"

@@ -38,10 +38,13 @@ Purpose = Literal[
     "panes",
     "lake",
     "process-slow",
+    "sequence",
 ]
 PURPOSES: Final[tuple[Purpose, ...]] = get_args(Purpose)
 # Topics with one partition, because their readers need one total order.
-ONE_PARTITION: Final[frozenset[Purpose]] = frozenset({"attempts", "signals", "blocked", "tail", "dedup", "taps"})
+ONE_PARTITION: Final[frozenset[Purpose]] = frozenset(
+    {"attempts", "signals", "blocked", "tail", "dedup", "taps", "sequence"}
+)
 
 # The retrier's delay tiers, in seconds. All messages of a tier wait equally long, so the first in is the first due.
 DELAYS_S: Final[dict[Purpose, int]] = {
@@ -70,7 +73,7 @@ INPUTS_OF: Final[dict[LaneKind, tuple[Purpose, ...]]] = {
 }
 
 # The Structured Streaming queries that may run next to a cell's lanes, and the topic that each reads.
-QUERY_INPUTS: Final[dict[str, Purpose]] = {"dedup": "dedup", "windows": "taps", "lake": "lake"}
+QUERY_INPUTS: Final[dict[str, Purpose]] = {"dedup": "dedup", "windows": "taps", "lake": "lake", "sequence": "sequence"}
 
 ALL_KEYS_PERCENT: Final = 100  # share of a pipe's keys, in percent
 UNKNOWN_SHARE: Final = 0  # stands for a share that is not known yet
@@ -111,6 +114,12 @@ def ramp_node(share: int, revision: int) -> str:
 def window_node(window: str) -> str:
     """Return the node name of a window, under which late events are counted."""
     return f"window:{window}"
+
+
+@cache
+def sequence_node(source: str) -> str:
+    """Return the node name of a source's sequence, under which its compared events are counted."""
+    return f"sequence:{source}"
 
 
 @cache

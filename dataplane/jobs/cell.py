@@ -19,6 +19,7 @@ from dataplane.jobs.driver_decisions import STABLE_S, LaneName, back_off_s, driv
 from dataplane.jobs.lake import LakeQuery
 from dataplane.jobs.lanes import run_lane
 from dataplane.jobs.queries import Query, QuerySupervisor
+from dataplane.jobs.sequence import SequenceQuery
 from dataplane.jobs.windows import WindowsQuery
 from dataplane.names import LANE_KINDS
 from dataplane.runtime.kafka import lane_producer
@@ -34,7 +35,7 @@ log = logging.getLogger("cell")
 
 TURN_S: Final = 0.5
 QUERIES_END_S: Final = 10.0
-QUERIES: Final[tuple[Query, ...]] = (DedupQuery(), WindowsQuery(), LakeQuery())
+QUERIES: Final[tuple[Query, ...]] = (DedupQuery(), WindowsQuery(), LakeQuery(), SequenceQuery())
 END_S: Final = 35.0  # a lane drains for 25 s and reports for 5 s
 
 

@@ -5,11 +5,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+import msgspec
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, OffsetMark
 from dataplane.ledger.facts import FactBook
 from dataplane.ledger.report_parts import encode_parts
+from dataplane.ledger.sequence_breaks import SequenceBreak
 from dataplane.names import AUDIT_TOPIC
 from dataplane.runtime.kafka import lane_producer
 from dataplane.runtime.producers.replaceable import ReplaceableProducer
@@ -68,10 +70,18 @@ class QueryLedgerReporter:
         if left or refused:
             raise ReportWriteError(refused or f"{left} records not stored within {STORED_S:g} s")
 
-    def report(self, facts: FactBook, inputs: list[OffsetMark], outputs: list[OffsetMark], kind: str) -> None:
+    def report(
+        self,
+        facts: FactBook,
+        inputs: list[OffsetMark],
+        outputs: list[OffsetMark],
+        kind: str,
+        breaks: list[SequenceBreak] | None = None,
+    ) -> None:
         """Store the audit records of a batch, one after the other. Raises ReportWriteError."""
         at_us = time.time_ns() // 1_000
         audit = AuditRecord(AUDIT_VERSION, self._cell, self._writer, kind, at_us, inputs, outputs, facts.take(), [])
+        audit = msgspec.structs.replace(audit, breaks=breaks or [])
         for record in encode_parts(audit):
             self.produce(AUDIT_TOPIC, record, key=self._cell)
             self.await_stored()

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from dataplane.ledger.fields import FieldObservation
 from dataplane.ledger.rejections import RejectionReport
+from dataplane.ledger.sequence_breaks import SequenceBreak
 from dataplane.ledger.usage import UsageReport
 from dataplane.ledger.version_traffic import VersionTraffic
 
@@ -22,12 +23,13 @@ class FactSet(Struct, array_like=True, frozen=True):
     """Set of units of one (pipe, node, bucket) for which one fact holds.
 
     node:      `ingest`, `log` (the ingest topic), `dedup`, `process` (passed every stage of process up to route),
-               `normalize`, `enrich`, `route`, `transform:<d>`, `transmit:<d>`, `window:<w>`
+               `normalize`, `enrich`, `route`, `transform:<d>`, `transmit:<d>`, `window:<w>`, `sequence:<source>`
     bucket:    minutes since the epoch, as stamped at ingest
     fact:      see dataplane.ledger.facts.Fact
     detail:    ingest sent: `acked` | `seen`; log sent: these with `/<producer>`, or `reused`;
                dedup sent: `asked` | `judged`; duplicate: the first's position;
                normalize sent: `exploded` | `slow` (to the slow lane); window sent: `late`;
+               sequence sent: `checked` | `gap` | `out-of-order` | `repeated`;
                dead: its cause, for a redriven unit `<cause>/<round of the last redrive>`; filtered: `filter` (a step) |
                `empty` (exploded to nothing) | `unrouted`;
                parked, held, released and redriven: the round ("1", "2", ...); else ""
@@ -84,6 +86,7 @@ class AuditRecord(Struct, array_like=True, frozen=True):
                 stored; a record that is sent again keeps its number, so lags and counts are added once
     rejections: in some records of ingest with cell "", the events that did not pass its checks
     traffic:    in some records of ingest with cell "", the events by schema version
+    breaks:     in some records of the sequence query, places where the sequence of a key is broken
     """
 
     version: int
@@ -101,6 +104,7 @@ class AuditRecord(Struct, array_like=True, frozen=True):
     sequence: int = 0
     rejections: list[RejectionReport] = []
     traffic: list[VersionTraffic] = []
+    breaks: list[SequenceBreak] = []
 
 
 class AttemptRecord(Struct, array_like=True, frozen=True):

@@ -21,6 +21,10 @@ DEDUP: Final = "dedup"  # the node of a pipe with dedup, between ingest and norm
 ASKED: Final = "asked"  # detail of sent at dedup: a process lane has sent it to the query
 JUDGED: Final = "judged"  # detail of sent at dedup: the query has returned it with its verdict
 LATE: Final = "late"  # detail of sent at a window: too far behind our clock to be counted
+CHECKED: Final = "checked"  # detail of sent at a sequence, as the next three: compared with the earlier ones of its key
+GAP: Final = "gap"  # numbers before it had not arrived when it did
+OUT_OF_ORDER: Final = "out-of-order"  # it arrived after a higher number, or a later TimeUuid
+REPEATED: Final = "repeated"  # its number had arrived before
 EXPLODED: Final = "exploded"  # detail of sent at normalize: a unit that an explode made besides the message's own
 
 

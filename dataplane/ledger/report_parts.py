@@ -30,7 +30,7 @@ def encode_parts(audit: AuditRecord, limit_bytes: int = REPORT_BYTES) -> list[by
     if len(whole) <= limit_bytes:
         return [whole]
     base = msgspec.structs.replace(
-        audit, inputs=[], facts=[], lags=[], usage=None, fields=[], rejections=[], traffic=[]
+        audit, inputs=[], facts=[], lags=[], usage=None, fields=[], rejections=[], traffic=[], breaks=[]
     )
     room_bytes = max(limit_bytes - _size_of(base) - _ARRAY_BYTES, limit_bytes // LEAST_ROOM)
     facts = [part for fact in audit.facts for part in split_facts(fact, room_bytes)]
@@ -40,6 +40,7 @@ def encode_parts(audit: AuditRecord, limit_bytes: int = REPORT_BYTES) -> list[by
         *({"fields": some} for some in packed(audit.fields, room_bytes)),
         *({"rejections": some} for some in packed(audit.rejections, room_bytes)),
         *({"traffic": some} for some in packed(audit.traffic, room_bytes)),
+        *({"breaks": some} for some in packed(audit.breaks, room_bytes)),
         *({"usage": some} for some in split_usage(audit.usage, room_bytes)),
         {"inputs": audit.inputs, "outputs": []},
     ]

@@ -52,6 +52,7 @@ class CompiledPlan:
 
     route:         None sends every message to every destination
     dedup:         identity of an event; None if the pipe has no dedup
+    sequences:     path of the number of a key's sequence, by source
     windows:       one tap per window, applied to events that have passed enrich
     keeps_order:   True if a destination needs the messages of a key in order of arrival
     spread:        sources whose keys are distributed over all partitions
@@ -69,6 +70,9 @@ class CompiledPlan:
         self.destinations = tuple(spec.destinations)
         self.keeps_order = any(keeps_order(to) for to in spec.destinations.values())
         self.dedup = DedupIdentity(spec.dedup) if spec.dedup is not None else None
+        self.sequences = {
+            name: compile_path(source.sequence) for name, source in spec.sources.items() if source.sequence
+        }
         self.windows = tuple(CompiledTap(name, window) for name, window in spec.windows.items())
         self.normalize = CompiledStage("normalize", spec.normalize, salt)
         self.enrich = CompiledEnrich(spec.enrich)

@@ -64,7 +64,7 @@ def check_fields(spec: PipeSpec, shapes: Mapping[str, Shape]) -> None:
     shapes: of the events of each source that has event types; nothing is known of the events of the other sources
     """
     for name, source in spec.sources.items():
-        for field in ("event_time", "key", "id"):
+        for field in ("event_time", "key", "id", "sequence"):
             if path := getattr(source, field):
                 _known(f"$.sources.{name}.{field}", shapes.get(name, ANY), path)
     shape = either(shapes.get(name, ANY) for name in spec.sources) or ANY

@@ -8,6 +8,7 @@ from dataplane.spec import LakeDestination, PipeSpec
 _NEEDED_BY: Final[Mapping[str, Callable[[PipeSpec], bool]]] = {
     "dedup": lambda spec: spec.dedup is not None,
     "windows": lambda spec: bool(spec.windows),
+    "sequence": lambda spec: any(source.sequence for source in spec.sources.values()),
     "lake": lambda spec: any(isinstance(to, LakeDestination) for to in spec.destinations.values()),
 }
 

@@ -28,6 +28,7 @@ from dataplane.process.misfits import MisfitCheck
 from dataplane.process.plans import PlanCache
 from dataplane.process.ramps import RampBooks
 from dataplane.process.run import MessageRun
+from dataplane.process.sequence import SequenceTaps
 from dataplane.process.tail import TailWriter
 from dataplane.process.taps import TapWriter, split_taps
 from dataplane.process.traces import ProcessTracing
@@ -57,6 +58,7 @@ class Runner:
         self._slow = topics["process-slow"].name if "process-slow" in topics else ""
         self._asking = DedupRequests(lane.producer, topics["dedup"].name if "dedup" in topics else "")
         self._taps = TapWriter(lane.producer, topics["taps"].name if "taps" in topics else "")
+        self._sequence = SequenceTaps(lane.producer, topics["sequence"].name if "sequence" in topics else "")
         self._plans = PlanCache(lane.table, lane.settings.fernet_keys)
         self._tail = TailWriter(lane)
         self._misfits = MisfitCheck(lane.table, lane.settings.max_event_bytes)
@@ -86,7 +88,7 @@ class Runner:
         record = self._lane.table.pipe(pipe)
         if table := TenantRows(pinned, record.tenant if record else "").unknown(plan.enrich.tables):
             return f"The look-up table {table!r} has not been loaded yet."
-        return "Its cell is being upgraded for dedup or windows." if self._lacks_topic(plan) else ""
+        return "Its cell is being upgraded for dedup, windows or sequences." if self._lacks_topic(plan) else ""
 
     def begun(self, group: FlowGroup, items: list[ProcessItem], clock: SteadyClock) -> MessageRun:
         """Return a new run of these messages."""
@@ -115,6 +117,8 @@ class Runner:
         run.items, count = items, len(items)
         self._lane.fields.observe(group.pipe, items, now_ns, masks=plan.masks)
         run.ramp = self._ramps.node(group.pipe, group.revision)
+        if plan.sequences:  # as they arrived, misfits included
+            self._sequence.tap(run, plan.sequences, items)
         if any(item.meta.misfit for item in items):
             items = self._without_misfits(run, items, clock.now_us())
         results: list[ProcessItem] = []  # of windows: they continue from the route
@@ -201,7 +205,11 @@ class Runner:
 
     def _lacks_topic(self, plan: CompiledPlan) -> bool:
         """Return True if the cell, made by an earlier release, does not have a topic yet that the plan needs."""
-        return bool((plan.dedup and not self._asking.topic) or (plan.windows and not self._taps.topic))
+        return bool(
+            (plan.dedup and not self._asking.topic)
+            or (plan.windows and not self._taps.topic)
+            or (plan.sequences and not self._sequence.topic)
+        )
 
     def _normalize(self, run: MessageRun, plan: CompiledPlan, items: list[ProcessItem]) -> list[ProcessItem]:
         stage = plan.normalize

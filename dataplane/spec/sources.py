@@ -18,12 +18,15 @@ class HttpSource(Struct, tag="http", tag_field="type", forbid_unknown_fields=Tru
 
     spread_key: distribute the events of each key over all partitions, as a key with too many events needs. They then
                 have no order, so no destination may be ordered or a topic.
+    sequence:   path of a number, or of a TimeUuid, that grows with each event of a key: gaps and reorderings are
+                reported (dataplane.plan.sequence)
     """
 
     event_time: FieldPath | None = None
     key: FieldPath | None = None
     id: FieldPath | None = None
     spread_key: bool | UnsetType = UNSET  # omitted unless set: earlier releases of the data plane refuse it
+    sequence: FieldPath | UnsetType = UNSET
 
 
 class KafkaSource(Struct, tag="kafka", tag_field="type", forbid_unknown_fields=True, frozen=True):
@@ -31,6 +34,7 @@ class KafkaSource(Struct, tag="kafka", tag_field="type", forbid_unknown_fields=T
 
     start:      offset for the first read; later reads always resume at the stored offset
     spread_key: as of an HTTP source; without `key`, the keys are those of the topic's records
+    sequence:   as of an HTTP source
     """
 
     cluster: Name
@@ -40,6 +44,7 @@ class KafkaSource(Struct, tag="kafka", tag_field="type", forbid_unknown_fields=T
     key: FieldPath | None = None
     id: FieldPath | None = None
     spread_key: bool | UnsetType = UNSET
+    sequence: FieldPath | UnsetType = UNSET
 
 
 SourceSpec = HttpSource | KafkaSource
@@ -52,6 +57,8 @@ def has_keys(source: SourceSpec) -> bool:
 
 def check_source(path: str, source: SourceSpec, ordered: Collection[str]) -> None:
     """Check what types cannot express. `ordered`: destinations that keep the order of a key. Raises SpecError."""
+    if source.sequence:
+        _check_sequence(f"{path}.sequence", source, source.sequence)
     if not source.spread_key:
         return
     if not has_keys(source):
@@ -61,3 +68,12 @@ def check_source(path: str, source: SourceSpec, ordered: Collection[str]) -> Non
         raise SpecError(
             f"{path}.spread_key", f"needs destinations without order, but {names} keeps the order of each key"
         )
+
+
+def _check_sequence(path: str, source: SourceSpec, field: str) -> None:
+    if field == "$" or "*" in field.split("."):
+        raise SpecError(path, "needs the path of one value, without $ and *")
+    if not has_keys(source):
+        raise SpecError(path, "needs `key`: a sequence is that of the events of one key")
+    if source.spread_key:
+        raise SpecError(path, "needs `spread_key` off: the events of a distributed key have no order")

@@ -28,6 +28,7 @@ RETENTION_MS: Final[dict[Purpose, int]] = {
     "tail": HOUR_MS,  # copies for live tails
     "dedup": 7 * DAY_MS,
     "taps": 7 * DAY_MS,
+    "sequence": 7 * DAY_MS,
     "panes": 14 * DAY_MS,  # compacted as well: a key without an event for so long is not looked up
     "blocked": 14 * DAY_MS,  # compacted as well: a message that blocked a key has ended long before
 }

@@ -11,6 +11,7 @@ from dataplane.ledger.bins import Bin, BucketAccount, BucketFacts, derive
 from dataplane.ledger.breakdown import Breakdown
 from dataplane.ledger.facts import FactKey
 from dataplane.ledger.fields import FieldObservation
+from dataplane.ledger.sequence_breaks import SequenceBreak
 from dataplane.ledger.sketch import LagSketch
 from dataplane.ledger.units import format_position
 from dataplane.ledger.unitset import UnitSet
@@ -35,6 +36,7 @@ class AuditReader:
         self._lags: defaultdict[tuple[str, str, str], LagSketch] = defaultdict(LagSketch)
         self._breakdowns: defaultdict[str, Breakdown] = defaultdict(Breakdown)
         self.samples: list[FieldObservation] = []
+        self.breaks: dict[tuple[str, str, str], SequenceBreak] = {}  # newest by (pipe, position, kind)
         self._next = dict.fromkeys(range(partitions), 0)
 
     def refresh(self) -> None:
@@ -93,6 +95,7 @@ class AuditReader:
 
     def _take(self, audit: AuditRecord) -> None:
         self.samples += audit.fields
+        self.breaks |= {(one.pipe, format_position(one.position), one.kind): one for one in audit.breaks}
         for lag in audit.lags:
             self._lags[lag.pipe, lag.node, lag.way].merge(LagSketch.decode(lag.sketch))
             if lag.breakdown:

@@ -57,6 +57,7 @@ def test_each_lane_group_reads_its_own_topics():
     groups = first_readers(cell_plans("c1", 1, SHAPE), "c1")
     assert {group: [plan.name for plan in plans] for group, plans in groups.items()} == {
         "penstock.c1.process": ["penstock.c1.ingest.g1"],
+        "penstock.c1.sequence": ["penstock.c1.sequence.g1"],
         "penstock.c1.process-slow": ["penstock.c1.process-slow.g1"],
         "penstock.c1.transmit": ["penstock.c1.egress.g1"],
         "penstock.c1.transmit-retry": ["penstock.c1.retry-out.g1"],

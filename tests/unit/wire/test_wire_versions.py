@@ -22,6 +22,7 @@ from dataplane.ledger.meta import META_HEADER, decode_meta
 from dataplane.ledger.sketch import LagSketch
 from dataplane.ledger.stopwatch import decode_stamp
 from dataplane.names import WIRE_VERSION
+from dataplane.plan.sequence import decode_sequence_state, decode_sequence_tap
 from dataplane.plan.taps import decode_clock, decode_tap
 from dataplane.process.dedup import ASK_HEADER, read_question
 from dataplane.tables.blocks import decode_block
@@ -61,6 +62,8 @@ READERS: dict[str, Callable[[bytes], Any]] = {
     "row": decode_row,
     "tap": decode_tap,
     "clock": decode_clock,
+    "number": decode_sequence_tap,
+    "numbers": decode_sequence_state,
     "question": lambda value: read_question([(META_HEADER, b""), (ASK_HEADER, value)]),
     "sketch": quantiles,
     "breakdown": breakdown,

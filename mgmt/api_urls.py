@@ -75,6 +75,7 @@ from mgmt.registry.api.subjects import (
 )
 from mgmt.rejections.api import RejectionsView, RejectionView
 from mgmt.schemas.api import SchemasView, SchemaView
+from mgmt.sequences.api import SequenceView
 from mgmt.tail.api import TailView
 from mgmt.tenancy.api import DocumentView, MembersView, MeView, ProblemView
 from mgmt.usage.api import AllUsageView, PipeUsageView, TenantUsageView
@@ -209,6 +210,7 @@ urlpatterns = [
     path("pipes/<row_id:pipe>/minutes/<number:bucket>/units/", UnitsView.as_view(), name="units"),
     path("pipes/<row_id:pipe>/tail/", TailView.as_view(), name="tail"),
     path("pipes/<row_id:pipe>/usage/", PipeUsageView.as_view(), name="usage"),
+    path("pipes/<row_id:pipe>/sequence/", SequenceView.as_view(), name="sequence"),
     path("pipes/<row_id:pipe>/windows/", WindowsView.as_view(), name="windows"),
     path("pipes/<row_id:pipe>/windows/<spec_name:name>/", CurrentView.as_view(), name="window"),
     path("pipes/<row_id:pipe>/messages/", MessagesView.as_view(), name="messages"),

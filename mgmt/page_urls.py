@@ -26,6 +26,7 @@ from mgmt.registry import pages as registry_pages
 from mgmt.registry import shared_pages
 from mgmt.rejections import pages as rejection_pages
 from mgmt.schemas import pages as schema_pages
+from mgmt.sequences import pages as sequence_pages
 from mgmt.tail import pages as tail_pages
 from mgmt.tenancy import pages as tenancy_pages
 from mgmt.usage.pages import spending, usage
@@ -111,6 +112,7 @@ urlpatterns = [
     path("pipes/<str:pipe_id>/patterns/", pattern_pages.patterns, name="patterns"),
     path("pipes/<str:pipe_id>/ignored-fields/", pattern_pages.ignore_field, name="ignore_field"),
     path("pipes/<str:pipe_id>/ignored-fields/<str:ignored_id>/watch/", pattern_pages.watch_field, name="watch_field"),
+    path("pipes/<str:pipe_id>/sequence/", sequence_pages.sequence, name="sequence"),
     path("pipes/<str:pipe_id>/windows/", window_pages.windows, name="windows"),
     path("pipes/<str:pipe_id>/revisions/", pipe.revisions, name="revisions"),
     path("pipes/<str:pipe_id>/revisions/<int:number>/revert/", pipe.revert, name="revert_revision"),

@@ -17,6 +17,7 @@ from dataplane.ledger.breakdown import Breakdown
 from dataplane.ledger.facts import Fact
 from dataplane.ledger.fields import FieldObservation
 from dataplane.ledger.rejections import RejectionReport
+from dataplane.ledger.sequence_breaks import SequenceBreak
 from dataplane.ledger.sketch import LagSketch
 from dataplane.ledger.usage import PipeShare, spent
 from dataplane.ledger.version_traffic import VersionTraffic
@@ -94,6 +95,7 @@ class MergedRecords(Struct):
     samples: list[FieldObservation] = field(default_factory=list)
     rejections: list[RejectionReport] = field(default_factory=list)
     traffic: list[VersionTraffic] = field(default_factory=list)
+    breaks: list[SequenceBreak] = field(default_factory=list)
 
     def add(self, audit: AuditRecord, partition: int, *, is_repeat: bool = False) -> None:
         """Add one record of this audit partition; of a repeat, add only sets and marks."""
@@ -123,6 +125,7 @@ class MergedRecords(Struct):
         self.samples += audit.fields
         self.rejections += audit.rejections
         self.traffic += audit.traffic
+        self.breaks += audit.breaks
 
     def _add_usage(self, audit: AuditRecord) -> None:
         """Divide the usage of each record separately: efforts are comparable only within one record."""

@@ -42,6 +42,7 @@ _OPENED: Final = {
     Cause.HOT_PARTITION.value: ("hot_partition", "One partition of {where} receives too many events"),
     Cause.NUMERIC_DRIFT.value: ("numeric_drift", "Numeric fields of {where} have unusual values"),
     Cause.REJECTING.value: ("rejecting", "Events of {where} are rejected"),
+    Cause.SEQUENCE_GAP.value: ("sequence_gap", "Events of {where} are missing"),
     Cause.LOST.value: ("lost", "Messages of {where} were lost"),
 }
 log = structlog.get_logger(__name__)

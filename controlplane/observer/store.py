@@ -30,6 +30,7 @@ from controlplane.observer.rows import (
     save_lags,
 )
 from controlplane.observer.runs import ReportRuns, save_runs
+from controlplane.observer.sequence_breaks import save_breaks
 from controlplane.observer.usage import add_usage, refusals
 from controlplane.observer.version_traffic import add_traffic
 from dataplane.names import PartitionKey
@@ -71,6 +72,7 @@ class LedgerStore:
             save_runs(batch.counted, now)
             add_rejections(batch.tally.rejections)
             add_traffic(batch.tally.traffic)
+            save_breaks(batch.tally.breaks)
             note_failures(failures=refusals(batch.tally.usage, now), now=now)
         self.offsets |= batch.moves
         self.counted |= batch.counted

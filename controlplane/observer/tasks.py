@@ -20,6 +20,7 @@ from controlplane.observer.notices import send_due
 from controlplane.observer.patterns import watch_patterns
 from controlplane.observer.rejecting import watch_rejections
 from controlplane.observer.rollups import keep_rollups
+from controlplane.observer.sequence_gaps import SequenceGapPolicy, watch_sequence_gaps
 from controlplane.settings import control_settings
 from mgmt.alerts.hot_partitions import HotPartitionPolicy
 from mgmt.alerts.rejecting import RejectingPolicy
@@ -111,6 +112,7 @@ def _check_destinations() -> str:
             "found": resolve_found_losses(now=now),
             "hot": watch_partitions(now, HotPartitionPolicy()),
             "rejecting": watch_rejections(now, RejectingPolicy()),
+            "missing": watch_sequence_gaps(now, SequenceGapPolicy()),
         }
     )
 

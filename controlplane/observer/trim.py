@@ -30,11 +30,13 @@ from mgmt.models import (
     Rejection,
     RejectionMinute,
     ReportRun,
+    SequenceBreakRow,
     Usage,
     VersionHour,
 )
 from mgmt.patterns.blocks import block_at
 from mgmt.rejections.models import REJECTIONS_KEPT_D
+from mgmt.sequences.models import BREAKS_KEPT_D
 
 AT_ONCE: Final = 5_000
 TESTS_FOR: Final = timedelta(days=1)
@@ -45,6 +47,7 @@ MARKS_FOR: Final = timedelta(days=2)
 ALERTS_FOR: Final = timedelta(days=90)
 HOURS_FOR: Final = timedelta(days=29)  # four weeks are compared
 REJECTIONS_FOR: Final = timedelta(days=REJECTIONS_KEPT_D)
+BREAKS_FOR: Final = timedelta(days=BREAKS_KEPT_D)
 VERSIONS_FOR: Final = timedelta(days=HOURS_KEPT_D)
 SAMPLES_FOR: Final = timedelta(hours=2)  # a block is judged within one hour, or never
 USAGE_FOR: Final = timedelta(days=400)  # a year, and the month with which it is compared
@@ -81,6 +84,7 @@ def trim(now: datetime, *, attempts_keep_h: int, seals_keep_d: int, ends_keep: t
         RejectionMinute.objects.filter(minute__lt=int((now - REJECTIONS_FOR).timestamp()) // 60),
         Rejection.objects.filter(last_at__lt=now - REJECTIONS_FOR),
         VersionHour.objects.filter(hour__lt=int((now - VERSIONS_FOR).timestamp()) // HOUR_S),
+        SequenceBreakRow.objects.filter(at__lt=now - BREAKS_FOR),
         ReportRun.objects.filter(at__lt=now - RUNS_FOR),
         LimitCount.objects.filter(ends_at__lt=now),
     ]

@@ -1,6 +1,6 @@
 """Models of alerts (one open row per destination and kind of failure), channels, notifications and incidents."""
 
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 from django.db import models
@@ -10,6 +10,9 @@ from dataplane.causes import Cause
 from mgmt.ids import id_maker
 from mgmt.pipes.models import Pipe
 from mgmt.tenancy.models import Tenant
+
+# Nouns for what the counts of these alerts count.
+_COUNTED: Final[dict[str, str]] = {Cause.NUMERIC_DRIFT: "field", Cause.REJECTING: "event", Cause.SEQUENCE_GAP: "gap"}
 
 
 class Alert(models.Model):
@@ -94,9 +97,9 @@ class Alert(models.Model):
 
     @property
     def counted(self) -> str:
-        """The noun for one of what `count` counts: messages, drifting fields, rejected events, otherwise failures."""
-        if self.cause in (Cause.NUMERIC_DRIFT, Cause.REJECTING):
-            return "field" if self.cause == Cause.NUMERIC_DRIFT else "event"
+        """The noun for one of what `count` counts, such as a message, a drifting field or a failure."""
+        if noun := _COUNTED.get(self.cause):
+            return noun
         waits = self.cause in (Cause.LOST, Cause.FAILING, Cause.DELAYED, Cause.HOT_PARTITION)
         return "message" if waits else "failure"
 

@@ -446,6 +446,20 @@ ALL: Final = (
         ),
     ),
     CauseText(
+        Cause.SEQUENCE_GAP,
+        "events of a sequence are missing",
+        "A source has a sequence, and numbers of a key have not arrived within five minutes of a higher one. Penstock "
+        "never accepted these events: what it accepts, it delivers or accounts for. The alert is resolved when no "
+        "number of the last hour is missing.",
+        SOURCE,
+        UNAFFECTED,
+        (
+            "Read the key and the missing numbers in the alert, and look for them in the sender's log.",
+            "Open the rejected events: an event that was refused leaves a gap.",
+            "Have the sender send the missing events again with the same numbers: the gap closes.",
+        ),
+    ),
+    CauseText(
         Cause.ADMISSION,
         "too many of the first messages failed",
         "The pipe is admitted gradually by key, and too many of the admitted messages failed. The share was reduced; "

@@ -42,6 +42,8 @@ _UNHARMED: Final[dict[str, str]] = {
     "have stayed for a day.",
     Cause.REJECTING: "These events are not processed. Their sender gets the reason in the response to each. The alert "
     "is resolved ten minutes after the last one.",
+    Cause.SEQUENCE_GAP: "Penstock never accepted the missing events. Those that arrived are processed as usual. The "
+    "alert is resolved once no number of the last hour is missing.",
     **dict.fromkeys(
         _WAITING, "Messages wait and are retried. None is lost. The alert is resolved automatically on recovery."
     ),
@@ -142,9 +144,9 @@ class AlertDetails:
     """Alert with the further data of its page. `can_run_again`: events that died in the steps may run again.
 
     `failure`: words and detail of the latest failure. `is_hot`: the alert is about a hot partition. `drift`: the
-    distributions of fields that drift; `drift_more`: further ones. `rejections`: kinds of rejected events. `fix`: label
-    of the link to the editor; "" if no revision helps, or one that went live after the last failure is being tested by
-    the traffic.
+    distributions of fields that drift; `drift_more`: further ones. `rejections`: kinds of rejected events. `gaps`: of
+    sequences. `fix`: label of the link to the editor; "" if no revision helps, or one that went live after the last
+    failure is being tested by the traffic.
     """
 
     line: AlertLine
@@ -171,6 +173,7 @@ class AlertDetails:
     drift: Sequence[DriftTable] = ()
     drift_more: int = 0
     rejections: Sequence[Mapping[str, Any]] = ()
+    gaps: Sequence[Mapping[str, Any]] = ()
 
 
 def dead_letter_line(row: DeadLetter, after_redrive: str = "") -> DeadLetterLine:
@@ -265,6 +268,7 @@ def alert_details(row: Alert, *, held: int, dead: int, now: datetime, is_fixed: 
         drift=drift_tables(row.details) if row.cause == Cause.NUMERIC_DRIFT else (),
         drift_more=row.details.get("more", 0) if row.cause == Cause.NUMERIC_DRIFT else 0,
         rejections=row.details.get("rejections", ()),
+        gaps=row.details.get("gaps", ()),
         can_probe=bool(row.destination) and row.cause not in _WAITING,
         oldest_at=datetime.fromisoformat(row.details["oldest_at"]) if row.details.get("oldest_at") else None,
     )
@@ -299,6 +303,8 @@ def _counted(row: Alert) -> str:
         return "Fields"
     if row.cause == Cause.REJECTING:
         return f"Most events rejected in {row.details.get('window_min', 0)} min"
+    if row.cause == Cause.SEQUENCE_GAP:
+        return "Gaps with missing events"
     return "Most messages waiting" if row.cause in _WAITING else "Failures, with repeats"
 
 

@@ -199,7 +199,8 @@ class AlertOut(serializers.Serializer[Any]):
     count = serializers.IntegerField(
         help_text="Failures since it opened; a message that is redriven and fails again counts again. `lost`: messages "
         "lost. `failing`, `delayed` and `hot-partition`: most messages that waited at once. "
-        "`numeric-drift`: fields. `rejecting`: most events that were rejected in ten minutes."
+        "`numeric-drift`: fields. `rejecting`: most events that were rejected in ten minutes. "
+        "`sequence-gap`: gaps with missing numbers."
     )
     status = serializers.IntegerField(help_text="HTTP status of the failures; 0 if there is none or they differ.")
     fingerprint = serializers.CharField(
@@ -218,7 +219,9 @@ class AlertOut(serializers.Serializer[Any]):
         "(`p10` to `p90`), and `ranges` (`low`, `high`, `percent`, `usual_percent`); `more` counts further fields. "
         "`rejecting`: the most frequent `rejections` of the last `window_min` minutes, each with `id`, `source`, "
         "`event_type`, `code`, `reason` and `detail`, `pointer`, `sender` and its number of `events`; `more` counts "
-        "further ones.",
+        "further ones. `sequence-gap`: the newest `gaps` of the last `window_min` minutes, each with `source`, `key` "
+        "(masked if the pipe masks it), `words`, the number of `missing` events, the numbers `previous` and `number` "
+        "around it, `position` and `at` of the event after it; `more` counts further ones.",
     )
     sample = serializers.DictField(
         help_text="One failure: the request, the response and a curl command; secrets masked."

@@ -34,9 +34,11 @@ from django.utils import timezone  # noqa: E402
 
 from controlplane.observer.rejecting import watch_rejections  # noqa: E402
 from controlplane.observer.rejections import add_rejections  # noqa: E402
+from controlplane.observer.sequence_breaks import save_breaks  # noqa: E402
 from controlplane.observer.version_traffic import add_traffic  # noqa: E402
 from dataplane.causes import Cause  # noqa: E402
 from dataplane.ledger.rejections import KAFKA, RejectionReport, RejectionSample  # noqa: E402
+from dataplane.ledger.sequence_breaks import BreakKind, SequenceBreak  # noqa: E402
 from dataplane.ledger.version_traffic import HOUR_US, VersionTraffic  # noqa: E402
 from dataplane.names import WIRE_VERSION  # noqa: E402
 from dataplane.schemas.types import SchemaType  # noqa: E402
@@ -161,6 +163,7 @@ def after() -> dict[str, Any]:
         time.sleep(0.5)
     _ramp(refunds)
     _watch(Pipe.objects.get(name="visits"))
+    _break_sequence(Pipe.objects.get(name="visits"))
     _reject(Pipe.objects.get(name="quiet"), User.objects.get(username="alice"))
     services.close_pipe(pipe=Pipe.objects.get(name="archive"))
     services.pause_pipe(pipe=Pipe.objects.get(name="quiet"))
@@ -293,6 +296,22 @@ def _reject(pipe: Pipe, author: User) -> None:
         hour = int(now.timestamp()) * 1_000_000 // HOUR_US
         add_traffic([VersionTraffic(pipe.id, "shop", "orders-value@1", hour, 1_234_567, 12_027)])
     watch_rejections(now, RejectingPolicy())
+
+
+def _break_sequence(pipe: Pipe) -> None:
+    """Store findings of each kind, one of them with a long key."""
+    now = timezone.now()
+    found: tuple[tuple[str, BreakKind, int, int, int], ...] = (
+        ("x" * 256, "gap", 44, 40, 3),
+        ("pump-7", "gap", 5_000_000_000, 44, 7),
+        ("pump-7", "out-of-order", 42, 44, 0),
+        ("pump-8", "repeated", 42, 44, 0),
+    )
+    at_us = int(now.timestamp()) * 1_000_000
+    save_breaks(
+        SequenceBreak(pipe.id, "shop", key, kind, bucket_at(now), position, at_us, False, *more)
+        for position, (key, kind, *more) in enumerate(found)
+    )
 
 
 def _ask_for_a_test_request(pipe: Pipe, author: User) -> None:

@@ -49,6 +49,7 @@ CONDITIONS: Final = (
     Cause.HOT_PARTITION,
     Cause.NUMERIC_DRIFT,
     Cause.REJECTING,
+    Cause.SEQUENCE_GAP,
 )
 
 

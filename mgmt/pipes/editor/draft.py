@@ -28,6 +28,7 @@ ENCODING_FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
     "http": ("avro", "confluent"), "topic": ("avro", "confluent"), "lake": ("columns",), "table": (),
 }  # fmt: skip
 MAX_DIGITS: Final = 18  # of a number; a longer one is left as text
+SOURCE_PATHS: Final = ("event_time", "key", "id", "sequence")
 _SHOWN: Final = frozenset({"version", "sources", "normalize", "enrich", "routes", "transform", "destinations"})
 
 
@@ -40,6 +41,7 @@ class SourceRow:
     event_time: str = ""
     key: str = ""
     id: str = ""
+    sequence: str = ""
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ def _read(document: Mapping[str, Any]) -> Draft:
     ]
     draft = Draft(
         sources=tuple(
-            SourceRow(name, name, *(one.get(field) or "" for field in ("event_time", "key", "id")))
+            SourceRow(name, name, *(one.get(field) or "" for field in SOURCE_PATHS))
             for name, one in document["sources"].items()
         ),
         normalize=_step_rows(document.get("normalize", [])),
@@ -265,7 +267,11 @@ def _refuse_twice(field: str, names: Sequence[str]) -> None:
 
 def _source(row: SourceRow, base: Mapping[str, Any]) -> dict[str, Any]:
     known: dict[str, Any] = base.get("sources", {}).get(row.was, {"type": "http"})
-    return known | {name: getattr(row, name).strip() or None for name in ("event_time", "key", "id")}
+    paths = {name: getattr(row, name).strip() or None for name in SOURCE_PATHS}
+    if not paths["sequence"]:  # an absent field, because earlier releases of the data plane refuse it
+        del paths["sequence"]
+        known = {name: value for name, value in known.items() if name != "sequence"}
+    return known | paths
 
 
 def _destination(row: DestinationRow, base: Mapping[str, Any]) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def _reads(draft: Draft) -> list[tuple[str, str, str]]:
     if not rows:
         return []
     event, row = decode_json(draft.sample.encode("utf-8", "replace")), rows[0]
-    wanted = (("event time", row.event_time), ("key", row.key), ("event id", row.id))
+    wanted = (("event time", row.event_time), ("key", row.key), ("event id", row.id), ("sequence", row.sequence))
     return [(what, path, _value(get(event, compile_path(path)))) for what, path in wanted if path.strip()]
 
 

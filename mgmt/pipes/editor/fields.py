@@ -155,6 +155,7 @@ def _source(make: _Maker, row: SourceRow) -> FormRow:
         make.field("event_time", "Event time path", row.event_time, example="created_at"),
         make.field("key", "Key path", row.key, example="customer.id"),
         make.field("id", "Event id path", row.id, example="id"),
+        make.field("sequence", "Sequence path", row.sequence, example="sequence"),
     ]
     return make.row(fields, {"was": row.was})
 

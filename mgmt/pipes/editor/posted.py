@@ -9,6 +9,7 @@ from django.http import QueryDict
 from dataplane.spec import SpecError
 from mgmt.pipes.editor.draft import (
     EVERYTHING,
+    SOURCE_PATHS,
     DestinationRow,
     Draft,
     EnrichRow,
@@ -54,7 +55,7 @@ def _with_form(common: Draft, post: QueryDict) -> Draft:
     destinations = enumerate(_rows(post, "destination", *_OF_DESTINATION))
     return replace(
         common,
-        sources=tuple(SourceRow(*row) for row in _rows(post, "source", "name", "was", "event_time", "key", "id")),
+        sources=tuple(SourceRow(*row) for row in _rows(post, "source", "name", "was", *SOURCE_PATHS)),
         normalize=_steps(post, "normalize"),
         enrich=tuple(EnrichRow(*row) for row in _rows(post, "enrich", "table", "key", "into", "on_missing", "default")),
         mode=mode if mode in MODES else EVERYTHING,

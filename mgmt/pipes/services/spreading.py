@@ -10,8 +10,8 @@ def spread_keys(*, pipe: Pipe, by: User) -> PipeRevision:
     """Publish the current spec with `spread_key` at each source whose events have keys; it takes all keys at once.
 
     A ramp would compare nothing, since steps and destinations stay, and would leave the overloaded key for last.
-    Raises OrderNeededError if a destination keeps the order of a key, UnchangedError if no key is left to spread, and
-    what publish_revision raises.
+    Raises OrderNeededError if a destination or a sequence needs the order of a key, UnchangedError if no key is left
+    to spread, and what publish_revision raises.
     """
     spec = parse_pipe_spec(current_revision(pipe).spec)
     if why := _refusal(spec):
@@ -33,6 +33,9 @@ def why_not_spread(pipe: Pipe) -> str:
 
 def _refusal(spec: PipeSpec) -> str:
     ordered = sorted(name for name, to in spec.destinations.items() if keeps_order(to))
-    if not ordered:
-        return ""
-    return f"The keys cannot be spread: {', '.join(ordered)} keeps the order of each key. Use a finer key instead."
+    if ordered:
+        return f"The keys cannot be spread: {', '.join(ordered)} keeps the order of each key. Use a finer key instead."
+    numbered = sorted(name for name, source in spec.sources.items() if source.sequence)
+    if numbered:
+        return f"The keys cannot be spread: the sequence of source {', '.join(numbered)} needs the order of each key."
+    return ""

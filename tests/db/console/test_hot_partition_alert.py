@@ -18,9 +18,11 @@ from tests.support.hot_partition import DETAILS
 CRM = {"type": "http", "url": "https://crm.example.com/in"}
 
 
-def hot(tenant: Tenant, author: User, now: datetime, **destination: Any) -> Alert:
+SOURCES = {"shop": {"key": "customer"}, "web": {}}
+
+
+def hot(tenant: Tenant, author: User, now: datetime, *, sources: dict[str, Any] = SOURCES, **destination: Any) -> Alert:
     """Return the alert of a live pipe with a key, a source without one, and one destination."""
-    sources = {"shop": {"key": "customer"}, "web": {}}
     spec = {"sources": sources, "destinations": {"crm": CRM | destination}}
     pipe = create_pipe(tenant=tenant, name="orders by customer", spec=spec, author=author)
     go_live(pipe)
@@ -99,6 +101,17 @@ def test_keys_of_an_ordered_destination_are_not_spread_and_the_page_says_why(
     with pytest.raises(OrderNeededError):
         spread_keys(pipe=alert.pipe, by=alice)
     assert alert.pipe.revisions.count() == 1
+
+
+def test_keys_of_a_sequence_are_not_spread_and_the_page_says_why(
+    alices: Client, tenant: Tenant, alice: User, now: datetime
+):
+    alert = hot(tenant, alice, now, sources={"shop": {"key": "customer", "sequence": "number"}})
+    page = alices.get(url_of("alert", alert)).content.decode()
+    assert "the sequence of source shop needs the order of each key" in page
+    assert ">Spread the keys<" not in page
+    with pytest.raises(OrderNeededError):
+        spread_keys(pipe=alert.pipe, by=alice)
 
 
 def test_pipe_without_keys_has_none_to_spread(pipe: Pipe, alice: User):

@@ -1,0 +1,82 @@
+"""Watch for gaps in sequences that stay open: open, update and resolve the alert `sequence-gap` of their pipe."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from msgspec import Struct
+
+from dataplane.causes import Cause
+from mgmt.alerts.services.alerts import AlertReport, end_condition, open_alerts, report_condition
+from mgmt.models import Pipe, SequenceBreakRow
+from mgmt.pipes.queries.pipes import specs_in_use
+from mgmt.sequences.queries import SequenceBreakLine, shown_breaks
+
+MOST_LISTED: Final = 10  # gaps that an alert names; the page of the sequence has all
+OVER: Final = "no number of the last {minutes} minutes is missing"
+CLOSED: Final = "the pipe is closed"
+
+
+class SequenceGapPolicy(Struct, frozen=True):
+    """Limits of the alert `sequence-gap`.
+
+    settle_min: minutes for which a missing number may be late
+    window_min: age in minutes at which a gap is no longer looked at
+    """
+
+    settle_min: int = 5
+    window_min: int = 60
+
+
+def watch_sequence_gaps(now: datetime, policy: SequenceGapPolicy) -> int:
+    """Check the recent gaps of all pipes. Returns the number of pipes with an alert.
+
+    Safe to run twice: an alert is opened once, and names the gaps of the window.
+    """
+    open_ = {one.pipe_id: one for one in open_alerts().filter(cause=Cause.SEQUENCE_GAP).select_related("pipe")}
+    gaps = _gaps(now, policy)
+    for pipe_id in sorted(gaps):
+        _report(gaps[pipe_id], policy, now)
+    for pipe_id in sorted(set(open_) - set(gaps)):
+        is_closed = open_[pipe_id].pipe.state == Pipe.State.CLOSED
+        words = CLOSED if is_closed else OVER.format(minutes=policy.window_min)
+        end_condition(pipe_id=pipe_id, destination="", cause=Cause.SEQUENCE_GAP, resolution=words, now=now)
+    return len(gaps)
+
+
+def _gaps(now: datetime, policy: SequenceGapPolicy) -> Mapping[str, list[SequenceBreakRow]]:
+    """Return the gaps with missing numbers by pipe, the newest first."""
+    begin, end = (now - timedelta(minutes=minutes) for minutes in (policy.window_min, policy.settle_min))
+    rows = SequenceBreakRow.objects.filter(
+        kind=SequenceBreakRow.Kind.GAP, missing__gt=0, at__range=(begin, end)
+    ).exclude(pipe__state=Pipe.State.CLOSED)
+    found: dict[str, list[SequenceBreakRow]] = defaultdict(list)
+    for row in rows.select_related("pipe").order_by("-at", "-position"):
+        found[row.pipe_id].append(row)
+    return found
+
+
+def _report(rows: Sequence[SequenceBreakRow], policy: SequenceGapPolicy, now: datetime) -> None:
+    pipe = rows[0].pipe
+    listed = rows[:MOST_LISTED]
+    details = {
+        "window_min": policy.window_min,
+        "gaps": [_described(line) for line in shown_breaks(listed, specs_in_use(pipe))],
+        "more": len(rows) - len(listed),
+    }
+    report_condition(report=AlertReport(pipe.id, "", Cause.SEQUENCE_GAP, len(rows), details, {}), now=now)
+
+
+def _described(line: SequenceBreakLine) -> dict[str, Any]:
+    row = line.row
+    return {
+        "source": row.source,
+        "key": line.key,
+        "words": line.words,
+        "missing": row.missing,
+        "previous": line.previous,
+        "number": line.number,
+        "position": line.position,
+        "at": row.at.isoformat(),
+    }

@@ -1,0 +1,1 @@
+"""Sequences of keys: gaps, reorderings and repeats that the sequence query found."""

@@ -1,0 +1,54 @@
+"""Sequences of a pipe: counts by source, and the breaks of keys."""
+
+from typing import Any, Final
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from mgmt.ledger.queries.bucket_range import SPANS, span_until
+from mgmt.models import SequenceBreakRow
+from mgmt.pipes.page_context import pipe_context
+from mgmt.pipes.queries.pipes import specs_in_use
+from mgmt.sequences.models import BREAKS_KEPT_D, MOST_OF_PIPE
+from mgmt.sequences.queries import SequenceBreakLine, break_lines, sequence_counts, sequence_paths
+from mgmt.web import access
+from mgmt.web.export import KINDS, export
+from mgmt.web.rendering import as_curl, for_members, once, show, viewer_of
+
+_COLUMNS: Final = ("kind", "source", "key", "number", "previous", "missing", "position", "at")
+_LIVE: Final = {"head": "pipes/base.html", "breaks": "sequences/sequence.html"}
+
+
+@for_members
+@require_safe
+def sequence(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
+    """List the breaks in the time range `range`, perhaps of one `kind`; `format` exports them."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id)
+    span = span_until(request.GET.get("range", ""), timezone.now())
+    asked = request.GET.get("kind", "")
+    kind = asked if asked in SequenceBreakRow.Kind.values else ""
+    specs = specs_in_use(pipe)
+    paths = sequence_paths(specs)
+    get_lines = once(lambda: break_lines(pipe, specs, span, kind))
+    if (form := request.GET.get("format", "")) in KINDS:
+        return export(form, map(_exported, get_lines()), _COLUMNS, name=f"sequence-{pipe.id}")
+    context = pipe_context(pipe, "sequence") | {
+        "span": span,
+        "spans": list(SPANS),
+        "kind": kind,
+        "kinds": SequenceBreakRow.Kind.choices,
+        "now": timezone.now(),
+        "get_counts": once(lambda: sequence_counts(pipe, paths, span)),
+        "get_lines": get_lines,
+        "kept_d": BREAKS_KEPT_D,
+        "most": MOST_OF_PIPE,
+        "curl": as_curl(request, f"pipes/{pipe.id}/sequence/?range={span.name}"),
+    }
+    return show(request, "sequences/sequence.html", context, tenant=pipe.tenant, live=_LIVE)
+
+
+def _exported(line: SequenceBreakLine) -> dict[str, Any]:
+    own = {name: getattr(line, name) for name in ("key", "number", "previous", "position")}
+    return own | {name: getattr(line.row, name) for name in ("kind", "source", "missing", "at")}

@@ -1,10 +1,10 @@
 """Watch for gaps in sequences that stay open: open, update and resolve the alert `sequence-gap` of their pipe."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from django.db.models import Count, QuerySet
 from msgspec import Struct
 
 from dataplane.causes import Cause
@@ -35,37 +35,36 @@ def watch_sequence_gaps(now: datetime, policy: SequenceGapPolicy) -> int:
     Safe to run twice: an alert is opened once, and names the gaps of the window.
     """
     open_ = {one.pipe_id: one for one in open_alerts().filter(cause=Cause.SEQUENCE_GAP).select_related("pipe")}
-    gaps = _gaps(now, policy)
-    for pipe_id in sorted(gaps):
-        _report(gaps[pipe_id], policy, now)
-    for pipe_id in sorted(set(open_) - set(gaps)):
+    recent = _recent(now, policy)
+    counts = dict(recent.order_by().values_list("pipe").annotate(n=Count("pk")))
+    for pipe_id in sorted(counts):
+        listed = recent.filter(pipe=pipe_id).select_related("pipe").order_by("-at", "-position")[:MOST_LISTED]
+        _report(listed, counts[pipe_id], policy, now)
+    for pipe_id in sorted(set(open_) - set(counts)):
         is_closed = open_[pipe_id].pipe.state == Pipe.State.CLOSED
         words = CLOSED if is_closed else OVER.format(minutes=policy.window_min)
         end_condition(pipe_id=pipe_id, destination="", cause=Cause.SEQUENCE_GAP, resolution=words, now=now)
-    return len(gaps)
+    return len(counts)
 
 
-def _gaps(now: datetime, policy: SequenceGapPolicy) -> Mapping[str, list[SequenceBreakRow]]:
-    """Return the gaps with missing numbers by pipe, the newest first."""
+def _recent(now: datetime, policy: SequenceGapPolicy) -> QuerySet[SequenceBreakRow]:
+    """Return the gaps with missing numbers that are neither too young nor too old."""
     begin, end = (now - timedelta(minutes=minutes) for minutes in (policy.window_min, policy.settle_min))
-    rows = SequenceBreakRow.objects.filter(
-        kind=SequenceBreakRow.Kind.GAP, missing__gt=0, at__range=(begin, end)
-    ).exclude(pipe__state=Pipe.State.CLOSED)
-    found: dict[str, list[SequenceBreakRow]] = defaultdict(list)
-    for row in rows.select_related("pipe").order_by("-at", "-position"):
-        found[row.pipe_id].append(row)
-    return found
+    gaps = SequenceBreakRow.objects.filter(kind=SequenceBreakRow.Kind.GAP, missing__gt=0, at__range=(begin, end))
+    return gaps.exclude(pipe__state=Pipe.State.CLOSED)
 
 
-def _report(rows: Sequence[SequenceBreakRow], policy: SequenceGapPolicy, now: datetime) -> None:
+def _report(listed: Iterable[SequenceBreakRow], gaps: int, policy: SequenceGapPolicy, now: datetime) -> None:
+    rows = list(listed)
+    if not rows:  # the numbers arrived since the gaps were counted
+        return
     pipe = rows[0].pipe
-    listed = rows[:MOST_LISTED]
     details = {
         "window_min": policy.window_min,
-        "gaps": [_described(line) for line in shown_breaks(listed, specs_in_use(pipe))],
-        "more": len(rows) - len(listed),
+        "gaps": [_described(line) for line in shown_breaks(rows, specs_in_use(pipe))],
+        "more": max(0, gaps - len(rows)),
     }
-    report_condition(report=AlertReport(pipe.id, "", Cause.SEQUENCE_GAP, len(rows), details, {}), now=now)
+    report_condition(report=AlertReport(pipe.id, "", Cause.SEQUENCE_GAP, gaps, details, {}), now=now)
 
 
 def _described(line: SequenceBreakLine) -> dict[str, Any]:

@@ -31,9 +31,13 @@ class SequenceNumber(NamedTuple):
 
 
 class SequenceTap(Struct, array_like=True, frozen=True):
-    """One event of a sequence, as a process lane passes it to the query; the fields are those of SequenceBreak."""
+    """One event of a sequence, as a process lane passes it to the query; the fields are those of SequenceBreak.
+
+    revision: stamped at ingest
+    """
 
     pipe: str
+    revision: int
     source: str
     key: str
     bucket: int
@@ -64,6 +68,7 @@ class OpenGap(Struct, array_like=True):
 class SequenceState(Struct, array_like=True):
     """Memory of one key.
 
+    revision: of the newest event
     last:     the highest number so far
     position: of the newest event
     floor:    below it, it is not known which numbers have arrived: before the first event, or in a forgotten gap
@@ -71,6 +76,7 @@ class SequenceState(Struct, array_like=True):
     """
 
     is_clock: bool
+    revision: int
     last: int
     position: int
     floor: int
@@ -135,7 +141,9 @@ def sequence_tap(meta: MessageMeta, key: bytes, body: Any, path: Segments) -> Se
     if found is None:
         return None
     name = key.partition(b"\0")[2].decode(errors="replace")
-    return SequenceTap(meta.pipe, meta.source, name, meta.bucket, meta.position, meta.ingest_time_us, *found)
+    return SequenceTap(
+        meta.pipe, meta.revision, meta.source, name, meta.bucket, meta.position, meta.ingest_time_us, *found
+    )
 
 
 def sequence_key(tap: SequenceTap, path: Segments) -> bytes:
@@ -149,16 +157,22 @@ def judge_sequence(state: SequenceState | None, tap: SequenceTap) -> SequenceJud
     """Compare an event with the earlier ones of its key.
 
     An event at or before the newest position was read again, or was held up in Penstock: it breaks nothing, and fills
-    a gap that it is part of.
+    a gap that it is part of. The first event of another revision opens no gap: between the two, revisions without the
+    sequence may have processed events of the key.
     """
     if state is None:
-        first = SequenceState(tap.is_clock, tap.number, tap.position, tap.number, [])
+        first = SequenceState(tap.is_clock, tap.revision, tap.number, tap.position, tap.number, [])
         return SequenceJudgement(first, None, [])
     gap = next((one for one in state.gaps if any(low <= tap.number <= high for low, high in one.ranges)), None)
     if not _is_newer(tap.position, state.position):
         return SequenceJudgement(state, None, [] if gap is None else [_filled(state, gap, tap.number)])
     state.position, previous = tap.position, state.last
     state.last = max(previous, tap.number)
+    if state.revision != tap.revision:
+        state.revision = tap.revision
+        if tap.number > previous:
+            state.floor = tap.number
+            return SequenceJudgement(state, None, [])
     kind = _kind_of(tap, previous, may_be_late=gap is not None or tap.number < state.floor)
     breaks: list[SequenceBreak] = []
     if kind is not None:

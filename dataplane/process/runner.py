@@ -117,8 +117,7 @@ class Runner:
         run.items, count = items, len(items)
         self._lane.fields.observe(group.pipe, items, now_ns, masks=plan.masks)
         run.ramp = self._ramps.node(group.pipe, group.revision)
-        if plan.sequences:  # as they arrived, misfits included
-            self._sequence.tap(run, plan.sequences, items)
+        self._tap_sequence(run, items, plan)  # as they arrived, misfits included
         if any(item.meta.misfit for item in items):
             items = self._without_misfits(run, items, clock.now_us())
         results: list[ProcessItem] = []  # of windows: they continue from the route
@@ -164,11 +163,13 @@ class Runner:
 
     def hold(self, run: MessageRun, items: Sequence[ProcessItem]) -> None:
         """Hold messages before the steps, in this order; dead-letter one that is too large for that."""
+        self._tap_sequence(run, items, self._plans.find(run.pipe, items[0].meta.revision))
         for item in self._holding.hold(run, items):
             self.dead_letter(run, ENTRANCE, item, StageError(Cause.TOO_LARGE, "the message is too large to be held"))
 
     def divert(self, run: MessageRun, items: Sequence[ProcessItem], partition: int) -> None:
         """Produce each item to the slow topic unchanged, with its position; dead-letter one that is too large."""
+        self._tap_sequence(run, items, self._plans.find(run.pipe, items[0].meta.revision))
         run.through = []
         run.owed += 1
         stopwatch = run.leave(Slice.PROCESS_QUEUE)
@@ -184,6 +185,14 @@ class Runner:
             else:
                 run.diverted(item.meta)
         produce_group.close()
+
+    def _tap_sequence(self, run: MessageRun, items: Sequence[ProcessItem], plan: CompiledPlan | None) -> None:
+        """Send the numbers of sources with a sequence, before something holds the events up.
+
+        A number that is sent again, when its event is run after all, is recognised by its position.
+        """
+        if plan is not None and plan.sequences and self._sequence.topic:
+            self._sequence.tap(run, plan.sequences, items)
 
     def dead_letter(self, run: MessageRun, node: str, item: ProcessItem, why: StageError) -> None:
         """Dead-letter an item with its cause and the original body (of a child, as it was made)."""

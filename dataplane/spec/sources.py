@@ -74,6 +74,6 @@ def _check_sequence(path: str, source: SourceSpec, field: str) -> None:
     if field == "$" or "*" in field.split("."):
         raise SpecError(path, "needs the path of one value, without $ and *")
     if not has_keys(source):
-        raise SpecError(path, "needs `key`: a sequence is that of the events of one key")
+        raise SpecError(path, "needs a key path of the source: the events of one key are compared")
     if source.spread_key:
-        raise SpecError(path, "needs `spread_key` off: the events of a distributed key have no order")
+        raise SpecError(path, "needs keys that are not spread: the events of a spread key have no order")

@@ -1,4 +1,4 @@
-"""Check whether a pipe uses the streaming queries of its cell (dedup, windows, lake). Pure.
+"""Check whether a pipe uses the streaming queries of its cell (dedup, windows, sequence, lake). Pure.
 
 These queries keep state that stays in the cell. They continue to work after the last message, and the offsets of the
 lanes do not show how much work is left.
@@ -16,5 +16,7 @@ def query_in_use(specs: Mapping[int, PipeSpec], destinations: Mapping[str, Desti
             return f"revision {number} has dedup"
         if spec.windows:
             return f"revision {number} has windows"
+        if any(source.sequence for source in spec.sources.values()):
+            return f"revision {number} has a sequence"
     lakes = (name for name, to in destinations.items() if isinstance(to, LakeDestination))
     return next((f"destination {name} is a lake" for name in lakes), "")

@@ -448,9 +448,9 @@ ALL: Final = (
     CauseText(
         Cause.SEQUENCE_GAP,
         "events of a sequence are missing",
-        "A source has a sequence, and numbers of a key have not arrived within five minutes of a higher one. Penstock "
-        "never accepted these events: what it accepts, it delivers or accounts for. The alert is resolved when no "
-        "number of the last hour is missing.",
+        "A source has a sequence, and numbers of a key have not arrived within five minutes of a higher one. "
+        "Usually the sender skipped them, or ingest refused the events. The alert is resolved when no number of the "
+        "last hour is missing.",
         SOURCE,
         UNAFFECTED,
         (

@@ -42,8 +42,8 @@ _UNHARMED: Final[dict[str, str]] = {
     "have stayed for a day.",
     Cause.REJECTING: "These events are not processed. Their sender gets the reason in the response to each. The alert "
     "is resolved ten minutes after the last one.",
-    Cause.SEQUENCE_GAP: "Penstock never accepted the missing events. Those that arrived are processed as usual. The "
-    "alert is resolved once no number of the last hour is missing.",
+    Cause.SEQUENCE_GAP: "No event with the missing numbers has reached the pipe. Those that arrived are processed as "
+    "usual. The alert is resolved once no number of the last hour is missing.",
     **dict.fromkeys(
         _WAITING, "Messages wait and are retried. None is lost. The alert is resolved automatically on recovery."
     ),

@@ -122,7 +122,7 @@ ELSEWHERE: Final[dict[str, str]] = {
     "DedupRequests.ask": "dedup: test_dedup",
     "MessageRun.asked": "dedup: test_dedup",
     "MessageRun.duplicate": "dedup: test_dedup",
-    "Runner.run self._sequence.tap": "sequences: test_sequence",
+    "Runner._tap_sequence self._sequence.tap": "sequences: test_sequence",
     "SequenceTaps.tap": "sequences: test_sequence",
     "Runner.run self._taps.tap": "windows: test_windows",
     "TapWriter.tap": "windows: test_windows",

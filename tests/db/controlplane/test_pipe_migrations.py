@@ -187,6 +187,7 @@ def test_unstable_target_blocks_the_switch_and_an_unstable_source_does_not(place
             {"windows": {"w": {"span": {"kind": "tumbling", "size_s": 60}, "values": {"n": {"op": "count"}}}}},
             "has windows",
         ),
+        ({"sources": {"shop": {"key": "id", "sequence": "n"}}}, "has a sequence"),
         ({"destinations": {"crm": {"type": "lake"}}}, "is a lake"),
     ],
 )

@@ -57,7 +57,12 @@ def test_gap_that_stays_open_is_named_and_sent_to_the_tenants_channels(
         assert text in str(mail.body)
     client.force_login(alice)
     page = client.get(reverse("console:alert", args=[pipe.id, alert.id])).content.decode()
-    for text in ("41 to 43 missing before 44", "pump-7", "Gaps with missing events", "Penstock never accepted"):
+    for text in (
+        "41 to 43 missing before 44",
+        "pump-7",
+        "Gaps with missing events",
+        "No event with the missing numbers has reached the pipe",
+    ):
         assert text in page
     assert "Latest failure" not in page
     assert "leaves a gap" in client.get(reverse("console:cause", args=["sequence-gap"])).content.decode()

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,8 +31,12 @@ V1 = ("6ba7b810-9dad-11d1-80b4-00c04fd430c8", "6ba7b811-9dad-11d1-80b4-00c04fd43
 V7 = ("018f3b5e-7c00-7000-8000-000000000000", "018f3b5e-7c01-7000-8000-000000000000")
 
 
-def tap(number: int, offset: int, *, is_clock: bool = False, generation: int = 1, partition: int = 0) -> SequenceTap:
-    return SequenceTap("p", "shop", "k", 7, position_of(generation, partition, offset), offset, is_clock, number)
+def tap(
+    number: int, offset: int, *, is_clock: bool = False, generation: int = 1, partition: int = 0, revision: int = 1
+) -> SequenceTap:
+    return SequenceTap(
+        "p", revision, "shop", "k", 7, position_of(generation, partition, offset), offset, is_clock, number
+    )
 
 
 def judged(
@@ -90,7 +95,7 @@ def test_tap_has_the_key_without_the_pipe_and_survives_the_wire():
     meta = MessageMeta(1, "id", "p", 3, "shop", 5, 6, 7, False)
     meta.position = 9
     found = sequence_tap(meta, b"p\0berlin", {"order": {"seq": 41}}, ("order", "seq"))
-    assert found == SequenceTap("p", "shop", "berlin", 7, 9, 6, False, 41)
+    assert found == SequenceTap("p", 3, "shop", "berlin", 7, 9, 6, False, 41)
     assert decode_sequence_tap(encode(found)) == found
     assert sequence_tap(meta, b"p\0berlin", {"order": {}}, ("order", "seq")) is None
 
@@ -98,17 +103,13 @@ def test_tap_has_the_key_without_the_pipe_and_survives_the_wire():
 def test_sequences_are_separate_by_source_key_path_and_kind():
     one = tap(1, 0)
     others = [
-        sequence_key(SequenceTap("p", "other", *one_fields(one)[2:]), ("seq",)),
-        sequence_key(SequenceTap("p", "shop", "z", *one_fields(one)[3:]), ("seq",)),
+        sequence_key(msgspec.structs.replace(one, source="other"), ("seq",)),
+        sequence_key(msgspec.structs.replace(one, key="z"), ("seq",)),
         sequence_key(tap(1, 0, is_clock=True), ("seq",)),
         sequence_key(one, ("other",)),
     ]
     assert len({sequence_key(one, ("seq",)), *others}) == 5
     assert sequence_key(tap(99, 3), ("seq",)) == sequence_key(one, ("seq",))
-
-
-def one_fields(one: SequenceTap) -> tuple[Any, ...]:
-    return tuple(getattr(one, name) for name in one.__struct_fields__)
 
 
 def test_consecutive_numbers_break_nothing():
@@ -159,6 +160,14 @@ def test_sequence_continues_in_the_next_generation_of_the_topic():
         tap(1, 90), tap(2, 0, generation=2, partition=3), tap(3, 91), tap(4, 1, generation=2, partition=3)
     )
     assert kinds == [None, None, None, GAP], "an older generation is no longer newer"
+
+
+def test_first_event_of_another_revision_opens_no_gap_because_others_may_have_processed_events():
+    taps = [tap(1, 0), tap(4, 1), tap(9, 2, revision=3), tap(2, 3, revision=3), tap(7, 4, revision=3)]
+    state, kinds, rows = judged(*taps, tap(11, 5, revision=3))
+    assert kinds == [None, GAP, None, OUT_OF_ORDER, OUT_OF_ORDER, GAP]
+    assert rows[position_of(1, 0, 1), GAP].missing == 1, "a gap from before is still filled"
+    assert (state.revision, state.last) == (3, 11)
 
 
 def test_clock_that_goes_back_is_out_of_order_and_no_clock_makes_a_gap():

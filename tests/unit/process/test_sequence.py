@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+from dataplane.causes import Cause
 from dataplane.ledger.units import partition_base
 from dataplane.plan.sequence import SequenceTap, decode_sequence_tap
 from dataplane.process.dedup import JUDGED
+from dataplane.tables.records import PipeRecord
 from tests.support.memory_lane import MemoryLane, MemoryMessage
 from tests.support.process_lane import arrived, dead, egress, opened, plan
 
@@ -72,6 +74,16 @@ def test_event_that_dedup_returns_is_compared_once(tmp_path: Path):
     lane.take(MemoryMessage(0, 9, asked["value"], headers, b"p\0a", lane.cell.topics["ingest"].name))
     assert len(egress(lane)) == 1
     assert len(taps(lane)) == 1
+
+
+def test_number_of_an_event_is_sent_before_the_event_is_held(tmp_path: Path):
+    lane = opened(tmp_path, plan(sources=SOURCES))
+    lane.table.apply(PipeRecord("p", 2, "t", "orders", "c1", "paused", [(1, 100)], cause=Cause.DEAD_RATE))
+    lane.take(arrived(1, b'{"seq":1}', key=b"p\0a"))
+    assert egress(lane) == []
+    assert [tap.number for tap in taps(lane)] == [1]
+    lane.store()
+    assert lane.unsettled() == 0
 
 
 def test_misfit_that_is_dead_lettered_makes_no_gap(tmp_path: Path):

@@ -21,10 +21,12 @@ def spec(source: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        pytest.param({"sequence": "seq"}, "needs `key`", id="no key"),
+        pytest.param({"sequence": "seq"}, "needs a key path", id="no key"),
         pytest.param({"key": "id", "sequence": "$"}, "the path of one value", id="the whole body"),
         pytest.param({"key": "id", "sequence": "lines.*.n"}, "the path of one value", id="many values"),
-        pytest.param({"key": "id", "sequence": "seq", "spread_key": True}, "needs `spread_key` off", id="spread key"),
+        pytest.param(
+            {"key": "id", "sequence": "seq", "spread_key": True}, "needs keys that are not spread", id="spread key"
+        ),
         pytest.param({"key": "id", "sequence": ""}, "needs", id="empty"),
     ],
 )

@@ -18,6 +18,7 @@ from mgmt.web.export import KINDS, export
 from mgmt.web.rendering import as_curl, for_members, once, show, viewer_of
 
 _COLUMNS: Final = ("kind", "source", "key", "number", "previous", "missing", "position", "at")
+MOST_SHOWN: Final = 200  # rows of the page, which refreshes; the export and the API have all
 _LIVE: Final = {"head": "pipes/base.html", "breaks": "sequences/sequence.html"}
 
 
@@ -41,7 +42,8 @@ def sequence(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "kinds": SequenceBreakRow.Kind.choices,
         "now": timezone.now(),
         "get_counts": once(lambda: sequence_counts(pipe, paths, span)),
-        "get_lines": get_lines,
+        "get_lines": once(lambda: get_lines()[:MOST_SHOWN]),
+        "get_more": once(lambda: max(0, len(get_lines()) - MOST_SHOWN)),
         "kept_d": BREAKS_KEPT_D,
         "most": MOST_OF_PIPE,
         "curl": as_curl(request, f"pipes/{pipe.id}/sequence/?range={span.name}"),

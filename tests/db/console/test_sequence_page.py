@@ -135,6 +135,20 @@ def test_key_that_the_pipe_masks_is_hidden_on_the_page_in_the_export_and_in_the_
         assert b"***" in answer
 
 
+def test_page_shows_the_newest_breaks_and_the_export_has_all(
+    alices: Client, pipe: Pipe, alice: User, now: datetime, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("mgmt.sequences.pages.MOST_SHOWN", 2)
+    with_sequence(pipe, alice)
+    for number in range(5):
+        broken(pipe, now, "repeated", number, 9, offset=number)
+    shown = plain(alices.get(url_of(pipe)).content.decode())
+    assert "4 again" in shown
+    assert "2 again" not in shown
+    assert "3 older findings not shown." in shown
+    assert len(b"".join(alices.get(url_of(pipe), {"format": "jsonl"})).splitlines()) == 5
+
+
 def test_export_has_all_columns(alices: Client, pipe: Pipe, alice: User, now: datetime):
     with_sequence(pipe, alice)
     broken(pipe, now, "gap", 44, 40, 3)

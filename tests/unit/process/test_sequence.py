@@ -7,6 +7,9 @@ from dataplane.causes import Cause
 from dataplane.ledger.units import partition_base
 from dataplane.plan.sequence import SequenceTap, decode_sequence_tap
 from dataplane.process.dedup import JUDGED
+from dataplane.process.flows import FlowGroup
+from dataplane.process.item import item_of
+from dataplane.runtime.clock import SteadyClock
 from dataplane.tables.records import PipeRecord
 from tests.support.memory_lane import MemoryLane, MemoryMessage
 from tests.support.process_lane import arrived, dead, egress, opened, plan
@@ -84,6 +87,17 @@ def test_number_of_an_event_is_sent_before_the_event_is_held(tmp_path: Path):
     assert [tap.number for tap in taps(lane)] == [1]
     lane.store()
     assert lane.unsettled() == 0
+
+
+def test_number_of_an_event_is_sent_before_the_event_is_diverted_to_the_slow_lane(tmp_path: Path):
+    lane = opened(tmp_path, plan(sources=SOURCES))
+    message = arrived(1, b'{"seq":1}', key=b"p\0a")
+    ((_, meta, headers),) = lane.read_all([message])
+    runner, item = lane.work._runner, item_of(meta, message, headers)
+    run = runner.begun(FlowGroup("p", 1, meta.bucket, 0, 0, meta.through), [item], SteadyClock())
+    runner.divert(run, [item], 0)
+    assert [tap.number for tap in taps(lane)] == [1]
+    assert len(lane.producer.of(lane.cell.topics["process-slow"].name)) == 1
 
 
 def test_misfit_that_is_dead_lettered_makes_no_gap(tmp_path: Path):

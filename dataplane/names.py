@@ -77,6 +77,7 @@ QUERY_INPUTS: Final[dict[str, Purpose]] = {"dedup": "dedup", "windows": "taps", 
 
 ALL_KEYS_PERCENT: Final = 100  # share of a pipe's keys, in percent
 UNKNOWN_SHARE: Final = 0  # stands for a share that is not known yet
+SEQUENCE_PREFIX: Final = "sequence:"  # of the node of a source's sequence: each message is also counted elsewhere
 RAMP_PREFIX: Final = "ramp:"  # of names that are not nodes: each message is also counted under its real node
 
 # The stages of process, in order; transform and transmit are measured per destination.
@@ -119,7 +120,7 @@ def window_node(window: str) -> str:
 @cache
 def sequence_node(source: str) -> str:
     """Return the node name of a source's sequence, under which its compared events are counted."""
-    return f"sequence:{source}"
+    return f"{SEQUENCE_PREFIX}{source}"
 
 
 @cache

@@ -13,7 +13,7 @@ from controlplane.observer.columns import execute_in_columns
 from controlplane.observer.merge import BREAKDOWN, FactId, LagId, MergedRecords, PipeBucket, clean
 from dataplane.ledger.facts import LOG
 from dataplane.ledger.heartbeat import HeartbeatRecord
-from dataplane.names import RAMP_PREFIX
+from dataplane.names import RAMP_PREFIX, SEQUENCE_PREFIX
 from mgmt.models import FactRow, LagRow, LateCount, Seal
 from mgmt.models import Heartbeat as HeartbeatRow
 
@@ -135,8 +135,8 @@ def _heartbeat_row(heartbeat: HeartbeatRecord) -> HeartbeatRow:
 def count_late(changed: Mapping[FactId, bytes], known: Mapping[FactId, bytes], maybe_sealed_before: int) -> None:
     """Count, per fact, the units that sealed buckets gain, because a seal never changes."""
     late = [key for key in changed if key.bucket < maybe_sealed_before]
-    # Units of LOG and of ramp nodes are counted already under their own nodes.
-    old = [key for key in late if key.node != LOG and not key.node.startswith(RAMP_PREFIX)]
+    # Units of LOG, ramp nodes and sequences are counted already under their own nodes.
+    old = [key for key in late if key.node != LOG and not key.node.startswith((RAMP_PREFIX, SEQUENCE_PREFIX))]
     if not old:
         return
     sealed: set[PipeBucket] = set(

@@ -33,7 +33,7 @@ from controlplane.observer.runs import ReportRuns, save_runs
 from controlplane.observer.sequence_breaks import save_breaks
 from controlplane.observer.usage import add_usage, refusals
 from controlplane.observer.version_traffic import add_traffic
-from dataplane.names import PartitionKey
+from dataplane.names import SEQUENCE_PREFIX, PartitionKey
 from mgmt.alerts.services.alerts import note_failures
 from mgmt.models import AuditOffset, DeliveryAttempt
 
@@ -62,7 +62,10 @@ class LedgerStore:
         with transaction.atomic():
             self._move(batch.moves)
             facts, lags = batch.tally.facts, batch.tally.lags
-            reopen_blocks({(key.pipe, key.bucket) for key in facts} | {(key.pipe, key.bucket) for key in lags})
+            reopen_blocks(
+                {(key.pipe, key.bucket) for key in facts if not key.node.startswith(SEQUENCE_PREFIX)}
+                | {(key.pipe, key.bucket) for key in lags}
+            )
             changed = self._save_tally(batch.tally, maybe_sealed_before)
             note_days({key.bucket for key in batch.tally.facts}, now)
             DeliveryAttempt.objects.bulk_create(batch.attempts, ignore_conflicts=True, batch_size=ROWS)

@@ -20,17 +20,17 @@ from dataplane.names import Purpose, sequence_node
 from dataplane.plan.queries import needs_query
 from dataplane.plan.sequence import (
     SequenceTap,
+    compare_event,
     decode_sequence_break,
     decode_sequence_state,
     decode_sequence_tap,
     encode,
-    judge_sequence,
 )
 from dataplane.spec import PipeSpec
 
 SLOTS: Final = 16
 MOST_ROWS: Final = 20_000
-MOST_BREAKS: Final = 200  # of a pipe in a batch that are listed; the facts have all of them
+MOST_BREAKS: Final = 200  # of a pipe and kind in a batch that are listed; the facts have all of them
 FORGET_S: Final = 7 * 24 * 3_600  # a key without an event for so long begins a new sequence
 # A row has an event that was compared, or (without a pipe) the report of a break.
 COMPARED_ROW: Final = "pipe string, source string, bucket int, position long, kind string, broken binary"
@@ -52,7 +52,7 @@ class SequenceProcessor(StatefulProcessor):  # type: ignore[misc]  # PySpark is 
         for row in sorted(rows, key=lambda row: row.offset):
             tap, key = decode_sequence_tap(bytes(row.value)), (bytes(row.key),)
             kept = self._keys.getValue(key)
-            found = judge_sequence(None if kept is None else decode_sequence_state(bytes(kept[0])), tap)
+            found = compare_event(None if kept is None else decode_sequence_state(bytes(kept[0])), tap)
             self._keys.updateValue(key, (encode(found.state),))
             yield _row(tap, found.kind)
             for one in found.breaks:
@@ -120,17 +120,22 @@ class SequenceWriter:
 
 
 class BreakBook:
-    """Breaks of one batch: the newest report of each, and at most MOST_BREAKS of a pipe."""
+    """Newest report of each break of a batch: at most MOST_BREAKS new ones of a pipe and kind, and all updates."""
 
     def __init__(self) -> None:
-        self._by_pipe: dict[str, dict[tuple[int, str], SequenceBreak]] = {}
+        self._by_kind: dict[tuple[str, str], dict[int, SequenceBreak]] = {}
+        self._refused: set[int] = set()
 
     def add(self, one: SequenceBreak) -> None:
         """Add a report. The reports of a gap come in their order."""
-        known = self._by_pipe.setdefault(one.pipe, {})
-        if (one.position, one.kind) in known or len(known) < MOST_BREAKS:
-            known[one.position, one.kind] = one
+        known = self._by_kind.setdefault((one.pipe, one.kind), {})
+        if one.position in self._refused:
+            return
+        if one.is_update or one.position in known or len(known) < MOST_BREAKS:
+            known[one.position] = one
+        else:
+            self._refused.add(one.position)
 
     def of_all(self) -> list[SequenceBreak]:
         """Return the breaks of all pipes."""
-        return [one for known in self._by_pipe.values() for one in known.values()]
+        return [one for known in self._by_kind.values() for one in known.values()]

@@ -5,6 +5,7 @@ from typing import Any, Final
 from dataplane.plan.dedup import DedupIdentity
 from dataplane.plan.enrich import CompiledEnrich
 from dataplane.plan.route import CompiledRoutes
+from dataplane.plan.sequence import compile_sequence
 from dataplane.plan.stage import CompiledStage
 from dataplane.plan.taps import CompiledTap
 from dataplane.spec import PipeSpec, keeps_order
@@ -52,9 +53,9 @@ class CompiledPlan:
 
     route:         None sends every message to every destination
     dedup:         identity of an event; None if the pipe has no dedup
-    sequences:     path of the number of a key's sequence, by source
+    sequences:     path of the number, by source, of those with a sequence
     windows:       one tap per window, applied to events that have passed enrich
-    keeps_order:   True if a destination needs the messages of a key in order of arrival
+    keeps_order:   True if a destination or a sequence needs the messages of a key in order of arrival
     spread:        sources whose keys are distributed over all partitions
     has_one_destination:       True if there is one destination and no route
     edits_once:    True if no stage after normalize reads the body
@@ -68,11 +69,13 @@ class CompiledPlan:
 
     def __init__(self, spec: PipeSpec, salt: bytes = b"") -> None:
         self.destinations = tuple(spec.destinations)
-        self.keeps_order = any(keeps_order(to) for to in spec.destinations.values())
         self.dedup = DedupIdentity(spec.dedup) if spec.dedup is not None else None
         self.sequences = {
-            name: compile_path(source.sequence) for name, source in spec.sources.items() if source.sequence
+            name: compiled
+            for name, source in spec.sources.items()
+            if (compiled := compile_sequence(source)) is not None
         }
+        self.keeps_order = bool(self.sequences) or any(keeps_order(to) for to in spec.destinations.values())
         self.windows = tuple(CompiledTap(name, window) for name, window in spec.windows.items())
         self.normalize = CompiledStage("normalize", spec.normalize, salt)
         self.enrich = CompiledEnrich(spec.enrich)

@@ -1,9 +1,11 @@
 """Sequence of a key: the number or TimeUuid of each event, compared with the earlier ones. Pure.
 
 The source's key decides the partition of an event, so positions give the order in which the events of a key arrived.
-Numbers count by one, so a missing one shows; TimeUuids (UUIDs of version 1 or 7) only order events by their clock.
+Numbers increase by one with each event, so a missing one shows; the clocks of TimeUuids (UUIDs of version 1 or 7) only
+order events.
 """
 
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
@@ -14,12 +16,14 @@ from dataplane.ledger.facts import GAP, OUT_OF_ORDER, REPEATED
 from dataplane.ledger.meta import MessageMeta
 from dataplane.ledger.sequence_breaks import BreakKind, SequenceBreak
 from dataplane.ledger.units import place_of
-from dataplane.schemas.standard import time_uuid_clock_us, uuid_bytes, uuid_problem
-from dataplane.stages.paths import Segments, get
+from dataplane.schemas.standard import time_uuid_clock_us, time_uuid_problem, uuid_bytes, uuid_problem
+from dataplane.spec import KafkaSource, SourceSpec
+from dataplane.stages.paths import Segments, compile_path, get
 
 MOST_GAPS: Final = 16  # of a key, that wait for their numbers
-MOST_RANGES: Final = 16  # of missing numbers in one gap
+MOST_RANGES: Final = 64  # of missing numbers in one gap
 _LONG: Final = 1 << 63
+_REPLACED: Final = "\ufffd"
 _LONG_DIGITS: Final = 19
 
 
@@ -28,6 +32,13 @@ class SequenceNumber(NamedTuple):
 
     is_clock: bool
     number: int
+
+
+class CompiledSequence(NamedTuple):
+    """Sequence of a source. `origin`: where numbers and keys come from; sequences of another origin are separate."""
+
+    path: Segments
+    origin: bytes
 
 
 class SequenceTap(Struct, array_like=True, frozen=True):
@@ -50,7 +61,7 @@ class SequenceTap(Struct, array_like=True, frozen=True):
 class OpenGap(Struct, array_like=True):
     """Gap whose numbers have not all arrived.
 
-    after:  the event that came before its turn
+    after:  the event whose arrival revealed the gap
     first:  the first missing number at that time; the last one is the number before that event's
     ranges: first and last number of each run that is still missing
     """
@@ -59,19 +70,14 @@ class OpenGap(Struct, array_like=True):
     first: int
     ranges: list[tuple[int, int]]
 
-    @property
-    def missing(self) -> int:
-        """Return how many numbers are missing."""
-        return sum(last - first + 1 for first, last in self.ranges)
-
 
 class SequenceState(Struct, array_like=True):
-    """Memory of one key.
+    """State of one key's sequence.
 
     revision: of the newest event
     last:     the highest number so far
     position: of the newest event
-    floor:    below it, it is not known which numbers have arrived: before the first event, or in a forgotten gap
+    low_watermark: numbers below it may or may not have arrived: before the first event, or in a forgotten gap
     gaps:     the newest MOST_GAPS
     """
 
@@ -79,11 +85,11 @@ class SequenceState(Struct, array_like=True):
     revision: int
     last: int
     position: int
-    floor: int
+    low_watermark: int
     gaps: list[OpenGap]
 
 
-class SequenceJudgement(NamedTuple):
+class SequenceComparison(NamedTuple):
     """Result for one event.
 
     state:  memory of the key from now on
@@ -117,44 +123,57 @@ def decode_sequence_break(value: bytes) -> SequenceBreak:
     return _breaks.decode(value)
 
 
-def sequence_number(value: Any) -> SequenceNumber | None:
-    """Return the number in a JSON value: an integer of 64 bits, as number or text, or a TimeUuid; None for others."""
+def compile_sequence(source: SourceSpec) -> CompiledSequence | None:
+    """Return the sequence of a source; None if it has none."""
+    if not source.sequence:
+        return None
+    topic = (source.cluster, source.topic) if isinstance(source, KafkaSource) else ("", "")
+    origin = "\0".join((source.sequence, source.key or "", *topic))
+    return CompiledSequence(compile_path(source.sequence), origin.encode())
+
+
+def sequence_number(value: Any, now_us: int) -> SequenceNumber | None:
+    """Return the number in a JSON value: an integer of 64 bits, as number or text, or a TimeUuid; None for others.
+
+    now_us: time of ingest; a TimeUuid whose clock is implausible then is none
+    """
     if type(value) is int:
         return SequenceNumber(is_clock=False, number=value) if -_LONG <= value < _LONG else None
     if type(value) is not str:
         return None
     digits = value.removeprefix("-")
     if len(digits) <= _LONG_DIGITS and digits.isascii() and digits.isdecimal():
-        return sequence_number(int(value))
+        return sequence_number(int(value), now_us)
     if uuid_problem(value):
         return None
-    clock_us = time_uuid_clock_us(uuid_bytes(value))
+    binary = uuid_bytes(value)
+    clock_us = None if time_uuid_problem(binary, now_us) else time_uuid_clock_us(binary)
     return None if clock_us is None else SequenceNumber(is_clock=True, number=clock_us)
 
 
 def sequence_tap(meta: MessageMeta, key: bytes, body: Any, path: Segments) -> SequenceTap | None:
-    """Return the tap of an event; None if it has no number at the path.
+    """Return the tap of an event; None if it has no number at the path, or if its key is not UTF-8.
 
     key: key of its record, which begins with the pipe and a zero byte
     """
-    found = sequence_number(get(body, path))
-    if found is None:
-        return None
+    found = sequence_number(get(body, path), meta.ingest_time_us)
     name = key.partition(b"\0")[2].decode(errors="replace")
+    if found is None or _REPLACED in name:  # different keys that are not UTF-8 may look equal
+        return None
     return SequenceTap(
         meta.pipe, meta.revision, meta.source, name, meta.bucket, meta.position, meta.ingest_time_us, *found
     )
 
 
-def sequence_key(tap: SequenceTap, path: Segments) -> bytes:
-    """Return a 16-byte digest of (pipe, source, path, kind of number, key): taps with the same one share a sequence."""
+def sequence_key(tap: SequenceTap, origin: bytes) -> bytes:
+    """Return a 16-byte digest of (pipe, source, origin, kind of number, key): taps with the same share a sequence."""
     kind = b"clock" if tap.is_clock else b"number"
-    parts = (tap.pipe.encode(), tap.source.encode(), ".".join(path).encode(), kind, tap.key.encode())
+    parts = (tap.pipe.encode(), tap.source.encode(), origin, kind, tap.key.encode())
     return blake2b(b"\0".join(parts), digest_size=16).digest()
 
 
-def judge_sequence(state: SequenceState | None, tap: SequenceTap) -> SequenceJudgement:
-    """Compare an event with the earlier ones of its key.
+def compare_event(state: SequenceState | None, tap: SequenceTap) -> SequenceComparison:
+    """Compare an event with the earlier ones of its key. Changes `state` and returns it.
 
     An event at or before the newest position was read again, or was held up in Penstock: it breaks nothing, and fills
     a gap that it is part of. The first event of another revision opens no gap: between the two, revisions without the
@@ -162,24 +181,25 @@ def judge_sequence(state: SequenceState | None, tap: SequenceTap) -> SequenceJud
     """
     if state is None:
         first = SequenceState(tap.is_clock, tap.revision, tap.number, tap.position, tap.number, [])
-        return SequenceJudgement(first, None, [])
+        return SequenceComparison(first, None, [])
     gap = next((one for one in state.gaps if any(low <= tap.number <= high for low, high in one.ranges)), None)
     if not _is_newer(tap.position, state.position):
-        return SequenceJudgement(state, None, [] if gap is None else [_filled(state, gap, tap.number)])
-    state.position, previous = tap.position, state.last
+        return SequenceComparison(state, None, [] if gap is None else [_filled(state, gap, tap.number)])
+    previous = state.last
+    state.position = tap.position
     state.last = max(previous, tap.number)
     if state.revision != tap.revision:
         state.revision = tap.revision
-        if tap.number > previous:
-            state.floor = tap.number
-            return SequenceJudgement(state, None, [])
-    kind = _kind_of(tap, previous, may_be_late=gap is not None or tap.number < state.floor)
+        if tap.number > previous + 1:
+            state.low_watermark = tap.number
+            return SequenceComparison(state, None, [])
+    kind = _kind_of(tap, previous, may_be_late=gap is not None or tap.number < state.low_watermark)
     breaks: list[SequenceBreak] = []
     if kind is not None:
         breaks.append(_opened(state, tap, previous) if kind == GAP else _break(kind, tap, previous))
     if gap is not None:
         breaks.append(_filled(state, gap, tap.number))
-    return SequenceJudgement(state, kind, breaks)
+    return SequenceComparison(state, kind, breaks)
 
 
 def _kind_of(tap: SequenceTap, previous: int, *, may_be_late: bool) -> BreakKind | None:
@@ -192,7 +212,7 @@ def _kind_of(tap: SequenceTap, previous: int, *, may_be_late: bool) -> BreakKind
 
 
 def _is_newer(position: int, newest: int) -> bool:
-    """Return True if an event was stored after the newest one. Positions in two partitions have no order."""
+    """Return True if an event was stored after the newest one. A key is in one partition of a generation."""
     one, other = place_of(position), place_of(newest)
     if (one.generation, one.partition) == (other.generation, other.partition):
         return position > newest
@@ -204,7 +224,7 @@ def _opened(state: SequenceState, tap: SequenceTap, last: int) -> SequenceBreak:
     state.gaps.append(gap)
     if len(state.gaps) > MOST_GAPS:
         forgotten = state.gaps.pop(0)
-        state.floor = max(state.floor, forgotten.after.number)
+        state.low_watermark = max(state.low_watermark, forgotten.after.number)
     return _gap(gap)
 
 
@@ -217,17 +237,18 @@ def _filled(state: SequenceState, gap: OpenGap, number: int) -> SequenceBreak:
             continue
         rest += [(low, high) for low, high in ((first, number - 1), (number + 1, last)) if low <= high]
     gap.ranges = rest
-    if not rest or len(rest) > MOST_RANGES:
+    is_tracked = len(rest) <= MOST_RANGES
+    if not rest or not is_tracked:
         state.gaps.remove(gap)
-        if rest:
-            state.floor = max(state.floor, gap.after.number)
-    return _gap(gap)
+    if not is_tracked:
+        state.low_watermark = max(state.low_watermark, gap.after.number)
+    return msgspec.structs.replace(_gap(gap), is_tracked=is_tracked)
 
 
 def _gap(gap: OpenGap) -> SequenceBreak:
-    return _break(GAP, gap.after, gap.first - 1, gap.missing)
+    return _break(GAP, gap.after, gap.first - 1, gap.ranges)
 
 
-def _break(kind: BreakKind, tap: SequenceTap, previous: int, missing: int = 0) -> SequenceBreak:
+def _break(kind: BreakKind, tap: SequenceTap, previous: int, ranges: Sequence[tuple[int, int]] = ()) -> SequenceBreak:
     own = (tap.bucket, tap.position, tap.at_us, tap.is_clock, tap.number)
-    return SequenceBreak(tap.pipe, tap.source, tap.key, kind, *own, previous, min(missing, _LONG - 1))
+    return SequenceBreak(tap.pipe, tap.revision, tap.source, tap.key, kind, *own, previous, list(ranges))

@@ -5,12 +5,11 @@ A tap does not settle its event, which continues in the pipe. The sequence query
 
 from collections.abc import Iterable, Mapping
 
-from dataplane.plan.sequence import encode, sequence_key, sequence_tap
+from dataplane.plan.sequence import CompiledSequence, encode, sequence_key, sequence_tap
 from dataplane.plan.stage import StageError
 from dataplane.process.item import ProcessItem
 from dataplane.process.run import MessageRun
 from dataplane.runtime.lanes.context import RecordProducer
-from dataplane.stages.paths import Segments
 
 
 class SequenceTaps:
@@ -20,8 +19,8 @@ class SequenceTaps:
         self._outbox = outbox
         self.topic = topic
 
-    def tap(self, run: MessageRun, paths: Mapping[str, Segments], items: Iterable[ProcessItem]) -> None:
-        """Send the number of each event, as it arrived. `paths`: path of the number by source.
+    def tap(self, run: MessageRun, sequences: Mapping[str, CompiledSequence], items: Iterable[ProcessItem]) -> None:
+        """Send the number of each event, as it arrived. `sequences`: by source.
 
         Events without a key, or without a number at the path, are left out, and so are those that dedup returned: they
         were sent before it judged them.
@@ -29,13 +28,13 @@ class SequenceTaps:
         run.owed += 1
         produce_group = self._outbox.begin_group(self.topic, run)
         for item in items:
-            path, key = paths.get(item.meta.source), item.message.key()
-            if path is None or key is None or item.judged:
+            sequence, key = sequences.get(item.meta.source), item.message.key()
+            if sequence is None or key is None or item.judged:
                 continue
             try:
-                tap = sequence_tap(item.meta, key, item.read(), path)
+                tap = sequence_tap(item.meta, key, item.read(), sequence.path)
             except StageError:
                 continue
             if tap is not None:
-                produce_group.send(encode(tap), sequence_key(tap, path), 0, [])
+                produce_group.send(encode(tap), sequence_key(tap, sequence.origin), 0, [])
         produce_group.close()

@@ -6,6 +6,7 @@ lanes do not show how much work is left.
 
 from collections.abc import Mapping
 
+from dataplane.plan.queries import needs_query
 from dataplane.spec import DestinationSpec, LakeDestination, PipeSpec
 
 
@@ -16,7 +17,7 @@ def query_in_use(specs: Mapping[int, PipeSpec], destinations: Mapping[str, Desti
             return f"revision {number} has dedup"
         if spec.windows:
             return f"revision {number} has windows"
-        if any(source.sequence for source in spec.sources.values()):
+        if needs_query("sequence", spec):
             return f"revision {number} has a sequence"
     lakes = (name for name, to in destinations.items() if isinstance(to, LakeDestination))
     return next((f"destination {name} is a lake" for name in lakes), "")

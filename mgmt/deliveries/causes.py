@@ -447,15 +447,15 @@ ALL: Final = (
     ),
     CauseText(
         Cause.SEQUENCE_GAP,
-        "events of a sequence are missing",
+        "numbers of a sequence are missing",
         "A source has a sequence, and numbers of a key have not arrived within five minutes of a higher one. "
-        "Usually the sender skipped them, or ingest refused the events. The alert is resolved when no number of the "
-        "last hour is missing.",
+        "Usually the sender skipped them, or ingest refused the events. The alert is resolved when they arrive, or "
+        "after an hour without a new gap.",
         SOURCE,
         UNAFFECTED,
         (
             "Read the key and the missing numbers in the alert, and look for them in the sender's log.",
-            "Open the rejected events: an event that was refused leaves a gap.",
+            "Open the rejected events, and the dead letters with the cause crashes-lane: both leave gaps.",
             "Have the sender send the missing events again with the same numbers: the gap closes.",
         ),
     ),

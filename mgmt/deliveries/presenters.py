@@ -42,8 +42,8 @@ _UNHARMED: Final[dict[str, str]] = {
     "have stayed for a day.",
     Cause.REJECTING: "These events are not processed. Their sender gets the reason in the response to each. The alert "
     "is resolved ten minutes after the last one.",
-    Cause.SEQUENCE_GAP: "No event with the missing numbers has reached the pipe. Those that arrived are processed as "
-    "usual. The alert is resolved once no number of the last hour is missing.",
+    Cause.SEQUENCE_GAP: "Penstock has not received these numbers. Events that arrived are processed as usual. The "
+    "alert is resolved when the numbers arrive, or after an hour without a new gap.",
     **dict.fromkeys(
         _WAITING, "Messages wait and are retried. None is lost. The alert is resolved automatically on recovery."
     ),
@@ -304,7 +304,7 @@ def _counted(row: Alert) -> str:
     if row.cause == Cause.REJECTING:
         return f"Most events rejected in {row.details.get('window_min', 0)} min"
     if row.cause == Cause.SEQUENCE_GAP:
-        return "Gaps with missing events"
+        return "Most gaps at once"
     return "Most messages waiting" if row.cause in _WAITING else "Failures, with repeats"
 
 

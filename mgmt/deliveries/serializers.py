@@ -200,7 +200,7 @@ class AlertOut(serializers.Serializer[Any]):
         help_text="Failures since it opened; a message that is redriven and fails again counts again. `lost`: messages "
         "lost. `failing`, `delayed` and `hot-partition`: most messages that waited at once. "
         "`numeric-drift`: fields. `rejecting`: most events that were rejected in ten minutes. "
-        "`sequence-gap`: gaps with missing numbers."
+        "`sequence-gap`: most gaps with missing numbers at once."
     )
     status = serializers.IntegerField(help_text="HTTP status of the failures; 0 if there is none or they differ.")
     fingerprint = serializers.CharField(
@@ -220,8 +220,9 @@ class AlertOut(serializers.Serializer[Any]):
         "`rejecting`: the most frequent `rejections` of the last `window_min` minutes, each with `id`, `source`, "
         "`event_type`, `code`, `reason` and `detail`, `pointer`, `sender` and its number of `events`; `more` counts "
         "further ones. `sequence-gap`: the newest `gaps` of the last `window_min` minutes, each with `source`, `key` "
-        "(masked if the pipe masks it), `words`, the number of `missing` events, the numbers `previous` and `number` "
-        "around it, `position` and `at` of the event after it; `more` counts further ones.",
+        "(masked if the pipe masks it), `summary`, how many numbers are `missing`, the `missing_numbers`, the numbers "
+        "`previous` and `number` around it, and `position`, `bucket` and `at` of the event after it; `more` counts "
+        "further ones.",
     )
     sample = serializers.DictField(
         help_text="One failure: the request, the response and a curl command; secrets masked."

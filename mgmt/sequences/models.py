@@ -8,13 +8,16 @@ from dataplane.ledger.facts import GAP, OUT_OF_ORDER, REPEATED
 from mgmt.pipes.models import Pipe
 
 BREAKS_KEPT_D: Final = 7
-MOST_OF_PIPE: Final = 1_000  # rows, the newest; the ledger counts all
+MOST_OF_KIND: Final = 500  # rows of a pipe, the newest; the ledger counts all
 
 
 class SequenceBreakRow(models.Model):
     """One event that does not follow the earlier ones of its key (dataplane.ledger.sequence_breaks.SequenceBreak).
 
-    A pipe has at most MOST_OF_PIPE rows, kept for seven days.
+    A pipe has at most MOST_OF_KIND rows of each kind, kept for seven days.
+
+    ranges: [[first, last], ...] of the missing numbers
+    is_tracked: False for a gap that numbers no longer close
     """
 
     class Kind(models.TextChoices):
@@ -25,6 +28,7 @@ class SequenceBreakRow(models.Model):
         REPEATED = REPEATED, "Repeated"
 
     pipe = models.ForeignKey(Pipe, models.PROTECT, related_name="sequence_breaks", db_index=False)
+    revision = models.PositiveIntegerField(help_text="As stamped at ingest.")
     source = models.CharField(max_length=40)
     key = models.CharField(max_length=256)
     kind = models.CharField(max_length=12, choices=Kind)
@@ -34,7 +38,9 @@ class SequenceBreakRow(models.Model):
     is_clock = models.BooleanField(help_text="The numbers are clocks of TimeUuids, in microseconds since 1970.")
     number = models.BigIntegerField()
     previous = models.BigIntegerField(help_text="The highest earlier number of the key.")
-    missing = models.BigIntegerField(help_text="Of a gap, the numbers that have not arrived so far.")
+    missing = models.BigIntegerField(help_text="Of a gap, how many numbers have not arrived so far.")
+    ranges = models.JSONField(default=list)
+    is_tracked = models.BooleanField(default=True)
 
     class Meta:
         constraints = [
@@ -43,6 +49,7 @@ class SequenceBreakRow(models.Model):
         indexes = [
             models.Index(fields=["pipe", "bucket"], name="sequence_breaks_by_minute"),
             models.Index(fields=["at"], name="sequence_breaks_by_age"),
+            models.Index(fields=["at"], condition=models.Q(kind=GAP, missing__gt=0), name="open_gaps_by_age"),
         ]
 
     def __str__(self) -> str:

@@ -2,20 +2,20 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
-from django.db.models import Sum
+from django.db.models import QuerySet, Sum
 
 from dataplane.ledger.facts import CHECKED, GAP, OUT_OF_ORDER, REPEATED, Fact
 from dataplane.ledger.units import format_position
 from dataplane.names import sequence_node
-from dataplane.spec import PipeSpec
+from dataplane.schemas.standard import EPOCH
+from dataplane.spec import PipeSpec, parse_pipe_spec
 from mgmt.ledger.key_masks import shown_key
 from mgmt.ledger.queries.bucket_range import BucketRange
-from mgmt.models import FactRow, Pipe, SequenceBreakRow
+from mgmt.models import FactRow, Pipe, PipeRevision, SequenceBreakRow
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NODE: Final = sequence_node("")
 
 
@@ -35,6 +35,11 @@ class SequenceCounts:
     gaps: int
     out_of_order: int
     repeated: int
+
+    def of(self, kind: str) -> int:
+        """Return the number of breaks of a kind; "" for all."""
+        counts = {GAP: self.gaps, OUT_OF_ORDER: self.out_of_order, REPEATED: self.repeated}
+        return counts[kind] if kind else sum(counts.values())
 
 
 @dataclass(frozen=True)
@@ -64,13 +69,29 @@ class SequenceBreakLine:
         """The break in words, without its key."""
         row = self.row
         match row.kind:
-            case SequenceBreakRow.Kind.GAP if row.number - row.previous == 2:
-                return f"{row.previous + 1} missing before {row.number}"
             case SequenceBreakRow.Kind.GAP:
-                return f"{row.previous + 1} to {row.number - 1} missing before {row.number}"
+                return f"expected {row.previous + 1}, received {row.number}"
             case SequenceBreakRow.Kind.OUT_OF_ORDER:
-                return f"{self.number} after {self.previous}"
-        return f"{self.number} again, after {self.previous}"
+                return f"received {self.number} after {self.previous}"
+        return f"received {self.number} again; highest so far {self.previous}"
+
+    @property
+    def type(self) -> str:
+        """Type of the numbers: `number` or `time`."""
+        return "time" if self.row.is_clock else "number"
+
+    @property
+    def missing_ranges(self) -> list[tuple[str, str]]:
+        """First and last number of each run that is missing now, as text."""
+        return [(str(first), str(last)) for first, last in self.row.ranges]
+
+    @property
+    def missing_words(self) -> str:
+        """The numbers that are missing now, such as `41, 43 to 45`; "" for a gap that is no longer tracked."""
+        if not self.row.is_tracked:
+            return ""
+        shown = [first if first == last else f"{first} to {last}" for first, last in self.missing_ranges]
+        return ", ".join(shown)
 
     @property
     def state(self) -> tuple[str, str]:
@@ -80,6 +101,8 @@ class SequenceBreakLine:
             return "", ""
         if not row.missing:
             return "fine", "arrived late"
+        if not row.is_tracked:
+            return "off", "no longer tracked"
         total = row.number - row.previous - 1
         return "bad", f"{row.missing} missing" if row.missing == total else f"{row.missing} of {total} missing"
 
@@ -87,7 +110,7 @@ class SequenceBreakLine:
         if not self.row.is_clock:
             return str(number)
         try:
-            at = _EPOCH + timedelta(microseconds=number)
+            at = EPOCH + timedelta(microseconds=number)
         except OverflowError:  # a TimeUuid of version 7 counts to the year 10889
             return f"{number} us"
         return at.isoformat(timespec="microseconds").replace("+00:00", "Z")
@@ -116,22 +139,29 @@ def sequence_counts(pipe: Pipe, paths: Mapping[str, str], span: BucketRange) -> 
     ]
 
 
-def break_lines(
-    pipe: Pipe, specs: Mapping[int, PipeSpec], span: BucketRange, kind: str = ""
-) -> list[SequenceBreakLine]:
-    """Return the breaks of a range that are kept, the newest first. `kind`: of them; "" for all.
-
-    specs: of the revisions in use; a key is hidden if one of them masks it
-    """
+def break_rows(pipe: Pipe, span: BucketRange, kind: str = "") -> QuerySet[SequenceBreakRow]:
+    """Return the breaks of a range that are kept, the newest first. `kind`: of them; "" for all."""
     rows = SequenceBreakRow.objects.filter(pipe=pipe, bucket__range=(span.first, span.last))
-    if kind:
-        rows = rows.filter(kind=kind)
-    return shown_breaks(rows.order_by("-at", "-position"), specs)
+    return (rows.filter(kind=kind) if kind else rows).order_by("-at", "-position")
 
 
-def shown_breaks(rows: Iterable[SequenceBreakRow], specs: Mapping[int, PipeSpec]) -> list[SequenceBreakLine]:
-    """Return breaks of one pipe as they may be shown. `specs`: of the revisions in use."""
-    return [SequenceBreakLine(row, _shown(row.key, specs.values())) for row in rows]
+def shown_breaks(
+    pipe: Pipe, rows: Iterable[SequenceBreakRow], specs: Mapping[int, PipeSpec]
+) -> list[SequenceBreakLine]:
+    """Return breaks of a pipe as they may be shown: a key is hidden if its revision, or one in use, masks it.
+
+    specs: of the revisions in use
+    """
+    found = list(rows)
+    missing = {row.revision for row in found} - set(specs)
+    earlier = PipeRevision.objects.filter(pipe=pipe, number__in=missing) if missing else ()
+    own = {one.number: parse_pipe_spec(one.spec) for one in earlier} | dict(specs)
+    return [
+        SequenceBreakLine(
+            row, _shown(row.key, (*specs.values(), *([own[row.revision]] if row.revision in own else ())))
+        )
+        for row in found
+    ]
 
 
 def _shown(key: str, specs: Iterable[PipeSpec]) -> str:

@@ -28,15 +28,20 @@ class SequenceBreakOut(serializers.Serializer[Any]):
     key = serializers.CharField(help_text="Masked if the pipe masks it.")
     number = serializers.CharField(help_text="Number of the event, or the time of its TimeUuid.")
     previous = serializers.CharField(help_text="Highest earlier number of the key, or the latest time.")
+    type = serializers.ChoiceField(["number", "time"], help_text="Type of `number` and `previous`.")
     missing = serializers.IntegerField(
         source="row.missing", help_text="Of a gap, how many of its numbers have not arrived so far; else 0."
+    )
+    missing_ranges = serializers.ListField(
+        child=serializers.ListField(child=serializers.CharField(), min_length=2, max_length=2),
+        help_text="First and last number of each run that is missing.",
     )
     position = serializers.CharField(help_text="Position of the event.")
     at = serializers.DateTimeField(source="row.at", help_text="Ingest time of the event.")
 
 
 class SequenceOut(serializers.Serializer[Any]):
-    """Sequences of a pipe in a range: counts by source, and breaks, the newest first."""
+    """Sequences of a pipe in a range: counts by source, and findings, the newest first."""
 
     sources = SequenceSourceOut(many=True)
     results = SequenceBreakOut(many=True)

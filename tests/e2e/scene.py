@@ -301,16 +301,16 @@ def _reject(pipe: Pipe, author: User) -> None:
 def _break_sequence(pipe: Pipe) -> None:
     """Store findings of each kind, one of them with a long key."""
     now = timezone.now()
-    found: tuple[tuple[str, BreakKind, int, int, int], ...] = (
-        ("x" * 256, "gap", 44, 40, 3),
-        ("pump-7", "gap", 5_000_000_000, 44, 7),
-        ("pump-7", "out-of-order", 42, 44, 0),
-        ("pump-8", "repeated", 42, 44, 0),
+    found: tuple[tuple[str, BreakKind, int, int, list[tuple[int, int]]], ...] = (
+        ("x" * 256, "gap", 44, 40, [(41, 43)]),
+        ("pump-7", "gap", 5_000_000_000, 44, [(46, 46), (48, 53)]),
+        ("pump-7", "out-of-order", 42, 44, []),
+        ("pump-8", "repeated", 42, 44, []),
     )
     at_us = int(now.timestamp()) * 1_000_000
     save_breaks(
-        SequenceBreak(pipe.id, "shop", key, kind, bucket_at(now), position, at_us, False, *more)
-        for position, (key, kind, *more) in enumerate(found)
+        SequenceBreak(pipe.id, 1, "shop", key, kind, bucket_at(now), position, at_us, False, number, previous, ranges)
+        for position, (key, kind, number, previous, ranges) in enumerate(found)
     )
 
 

@@ -18,8 +18,9 @@ from dataplane.ledger.sequence_breaks import BreakKind, SequenceBreak
 from dataplane.ledger.units import format_position, position_of
 from dataplane.names import sequence_node
 from mgmt.ledger.queries.bucket_range import bucket_at
-from mgmt.models import Pipe, User
+from mgmt.models import Pipe, PipeRevision, SequenceBreakRow, User
 from mgmt.services import publish_revision
+from tests.db.cast import MakeClient
 from tests.db.console.truth import BrowserOf, plain
 
 pytestmark = pytest.mark.django_db
@@ -42,8 +43,9 @@ def broken(
 ) -> None:
     at_us = int(now.timestamp()) * 1_000_000 - ago * 60_000_000
     bucket, position = bucket_at(now) - ago, position_of(1, 0, offset)
+    ranges = [(number - missing, number - 1)] if missing else []
     save_breaks(
-        [SequenceBreak(pipe.id, "shop", key, kind, bucket, position, at_us, is_clock, number, previous, missing)]
+        [SequenceBreak(pipe.id, 1, "shop", key, kind, bucket, position, at_us, is_clock, number, previous, ranges)]
     )
 
 
@@ -82,7 +84,7 @@ def test_source_without_breaks_shows_that_events_are_compared(alices: Client, pi
     counted(pipe, now, compared=range(1_200))
     shown = plain(alices.get(url_of(pipe)).content.decode())
     assert "shop order.seq 1200 0 0 0" in shown
-    assert "No broken sequence." in shown
+    assert "No findings. In the last 1h there were no gaps, reorderings or repeats." in shown
 
 
 def test_breaks_are_listed_in_words_with_what_is_missing_now(alices: Client, pipe: Pipe, alice: User, now: datetime):
@@ -98,12 +100,12 @@ def test_breaks_are_listed_in_words_with_what_is_missing_now(alices: Client, pip
     shown = plain(html)
     assert "shop order.seq 9 3 1 2" in shown
     for words in (
-        "Gap 41 to 43 missing before 44 berlin 3 missing shop",
-        "Gap 45 to 49 missing before 50 berlin 2 of 5 missing shop",
-        "Gap 51 missing before 52 berlin arrived late shop",
-        "Out of order 51 after 52 berlin - shop",
-        "Repeated 52 again, after 52 berlin - shop",
-        "Out of order 2026-01-01T00:00:00.000000Z after 2026-01-01T00:00:00.001500Z berlin - shop",
+        "Gap expected 41, received 44 berlin 3 missing 41 to 43 shop",
+        "Gap expected 45, received 50 berlin 2 of 5 missing 48 to 49 shop",
+        "Gap expected 51, received 52 berlin arrived late shop",
+        "Out of order received 51 after 52 berlin - shop",
+        "Repeated received 52 again; highest so far 52 berlin - shop",
+        "Out of order received 2026-01-01T00:00:00.000000Z after 2026-01-01T00:00:00.001500Z berlin - shop",
     ):
         assert words in shown
     assert reverse("console:message", args=[pipe.id, format_position(position_of(1, 0, 1))]) in html
@@ -113,15 +115,16 @@ def test_range_and_kind_filter_the_list(alices: Client, pipe: Pipe, alice: User,
     with_sequence(pipe, alice)
     broken(pipe, now, "gap", 44, 40, 3, offset=1, ago=120)
     broken(pipe, now, "repeated", 44, 44, offset=2)
-    assert "missing before" not in plain(alices.get(url_of(pipe)).content.decode())
+    assert "expected 41" not in plain(alices.get(url_of(pipe)).content.decode())
     day = plain(alices.get(url_of(pipe), {"range": "24h"}).content.decode())
-    assert "missing before" in day
-    assert "44 again" in day
+    assert "expected 41" in day
+    assert "received 44 again" in day
     gaps = plain(alices.get(url_of(pipe), {"range": "24h", "kind": "gap"}).content.decode())
-    assert "missing before" in gaps
-    assert "44 again" not in gaps
+    assert "expected 41" in gaps
+    assert "received 44 again" not in gaps
+    counted(pipe, now, compared=range(3), gaps=range(1))
     none = plain(alices.get(url_of(pipe), {"kind": "out-of-order"}).content.decode())
-    assert "no finding of this kind" in none
+    assert "there were no findings of this kind" in none
 
 
 def test_key_that_the_pipe_masks_is_hidden_on_the_page_in_the_export_and_in_the_api(
@@ -135,6 +138,19 @@ def test_key_that_the_pipe_masks_is_hidden_on_the_page_in_the_export_and_in_the_
         assert b"***" in answer
 
 
+def test_key_stays_hidden_when_a_later_revision_has_another_key_path(
+    alices: Client, pipe: Pipe, alice: User, now: datetime
+):
+    with_sequence(pipe, alice, normalize=[{"op": "mask", "path": "shop", "how": "redact"}])
+    broken(pipe, now, "gap", 44, 40, 3)
+    SequenceBreakRow.objects.update(revision=2)
+    newest = pipe.revisions.latest("number")
+    spec = newest.spec | {"normalize": [], "sources": {"shop": {"key": "device", "sequence": "order.seq"}}}
+    publish_revision(pipe=pipe, spec=spec, based_on=2, author=alice)
+    PipeRevision.objects.filter(pipe=pipe, number__lt=3).update(state=PipeRevision.State.RETIRED)
+    assert b"berlin" not in alices.get(url_of(pipe)).content
+
+
 def test_page_shows_the_newest_breaks_and_the_export_has_all(
     alices: Client, pipe: Pipe, alice: User, now: datetime, monkeypatch: pytest.MonkeyPatch
 ):
@@ -143,10 +159,29 @@ def test_page_shows_the_newest_breaks_and_the_export_has_all(
     for number in range(5):
         broken(pipe, now, "repeated", number, 9, offset=number)
     shown = plain(alices.get(url_of(pipe)).content.decode())
-    assert "4 again" in shown
-    assert "2 again" not in shown
+    assert "received 4 again" in shown
+    assert "received 2 again" not in shown
     assert "3 older findings not shown." in shown
     assert len(b"".join(alices.get(url_of(pipe), {"format": "jsonl"})).splitlines()) == 5
+
+
+def test_path_without_a_number_is_not_shown_as_fine(alices: Client, pipe: Pipe, alice: User):
+    with_sequence(pipe, alice)
+    shown = plain(alices.get(url_of(pipe)).content.decode())
+    assert "No event was compared." in shown
+    assert "No findings" not in shown
+
+
+def test_findings_that_are_no_longer_listed_are_counted(alices: Client, pipe: Pipe, alice: User, now: datetime):
+    with_sequence(pipe, alice)
+    counted(pipe, now, compared=range(9), gaps=range(3))
+    shown = plain(alices.get(url_of(pipe)).content.decode())
+    assert "3 findings no longer listed." in shown
+    assert "No findings" not in shown
+
+
+def test_another_tenant_gets_404(api: APIClient, client_of: MakeClient, charlie: User, pipe: Pipe):
+    assert client_of(charlie).get(f"/api/v1/pipes/{pipe.id}/sequence/").status_code == 404
 
 
 def test_export_has_all_columns(alices: Client, pipe: Pipe, alice: User, now: datetime):
@@ -169,8 +204,8 @@ def test_api_returns_the_numbers_of_the_page(api: APIClient, pipe: Pipe, alice: 
     (one,) = found["results"]
     assert one.pop("at")
     assert one == {
-        "kind": "gap", "source": "shop", "key": "berlin", "number": "44", "previous": "40", "missing": 3,
-        "position": "1-0-1",
+        "kind": "gap", "source": "shop", "key": "berlin", "type": "number", "number": "44", "previous": "40",
+        "missing": 3, "missing_ranges": [["41", "43"]], "position": "1-0-1",
     }  # fmt: skip
     assert api.get(f"/api/v1/pipes/{pipe.id}/sequence/", {"kind": "lost"}).status_code == 400
 

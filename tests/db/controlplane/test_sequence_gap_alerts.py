@@ -14,7 +14,7 @@ from controlplane.observer.sequence_gaps import MOST_LISTED, SequenceGapPolicy, 
 from dataplane.ledger.sequence_breaks import SequenceBreak
 from dataplane.ledger.units import position_of
 from mgmt.alerts.services.alerts import NOTIFY_AFTER
-from mgmt.models import Alert, Pipe, Tenant, User
+from mgmt.models import Alert, Pipe, SequenceBreakRow, Tenant, User
 from mgmt.services import close_pipe, publish_revision
 from tests.db.channels import add_active_channel
 
@@ -25,9 +25,13 @@ POLICY = SequenceGapPolicy()
 
 def gap(pipe: Pipe, offset: int = 1, *, missing: int = 3, ago_min: float = 6) -> None:
     at_us = int((NOON - timedelta(minutes=ago_min)).timestamp()) * 1_000_000
-    position = position_of(1, 0, offset)
+    position, ranges = position_of(1, 0, offset), [(41, 40 + missing)] if missing else []
     save_breaks(
-        [SequenceBreak(pipe.id, "shop", "pump-7", "gap", at_us // 60_000_000, position, at_us, False, 44, 40, missing)]
+        [
+            SequenceBreak(
+                pipe.id, 1, "shop", "pump-7", "gap", at_us // 60_000_000, position, at_us, False, 44, 40, ranges
+            )
+        ]
     )
 
 
@@ -45,27 +49,24 @@ def test_gap_that_stays_open_is_named_and_sent_to_the_tenants_channels(
         "more": 0,
         "gaps": [
             {
-                "source": "shop", "key": "pump-7", "words": "41 to 43 missing before 44", "missing": 3,
-                "previous": "40", "number": "44", "position": "1-0-1", "at": "2026-01-01T11:54:00+00:00",
+                "source": "shop", "key": "pump-7", "summary": "expected 41, received 44", "missing": 3,
+                "missing_numbers": "41 to 43", "previous": "40", "number": "44", "position": "1-0-1",
+                "bucket": 29_454_474, "at": "2026-01-01T11:54:00+00:00",
             }
         ],
     }  # fmt: skip
     send_due(NOON + NOTIFY_AFTER)
     (mail,) = mailoutbox
     assert mail.subject == "[Penstock] Events of orders are missing"
-    for text in ("41 to 43 missing before 44: 3 missing", "key: pump-7, source: shop"):
+    for text in ("expected 41, received 44; missing: 41 to 43", "key: pump-7, source: shop"):
         assert text in str(mail.body)
     client.force_login(alice)
     page = client.get(reverse("console:alert", args=[pipe.id, alert.id])).content.decode()
-    for text in (
-        "41 to 43 missing before 44",
-        "pump-7",
-        "Gaps with missing events",
-        "No event with the missing numbers has reached the pipe",
-    ):
+    shown = ("Expected 41, received 44", "41 to 43", "pump-7", "Most gaps at once", "has not received these numbers")
+    for text in shown:
         assert text in page
     assert "Latest failure" not in page
-    assert "leaves a gap" in client.get(reverse("console:cause", args=["sequence-gap"])).content.decode()
+    assert "both leave gaps" in client.get(reverse("console:cause", args=["sequence-gap"])).content.decode()
 
 
 def test_number_that_is_late_for_less_than_five_minutes_opens_no_alert(pipe: Pipe):
@@ -86,7 +87,26 @@ def test_alert_resolves_when_the_missing_numbers_arrive(pipe: Pipe):
     gap(pipe, 2, missing=0)
     assert watch_sequence_gaps(NOON, POLICY) == 0
     alert = Alert.objects.get()
-    assert (alert.state, alert.resolution) == ("resolved", "no number of the last 60 minutes is missing")
+    assert (alert.state, alert.resolution) == ("resolved", "all missing numbers have arrived")
+
+
+def test_alert_that_ends_by_age_says_that_numbers_are_still_missing(pipe: Pipe):
+    gap(pipe)
+    assert watch_sequence_gaps(NOON, POLICY) == 1
+    assert watch_sequence_gaps(NOON + timedelta(minutes=55), POLICY) == 0
+    assert Alert.objects.get().resolution == "no new gap for 60 minutes; numbers are still missing"
+
+
+def test_alert_lasts_while_a_younger_gap_is_open_and_a_gap_that_is_not_tracked_opens_none(pipe: Pipe):
+    gap(pipe)
+    watch_sequence_gaps(NOON, POLICY)
+    gap(pipe, missing=0)
+    gap(pipe, 2, ago_min=2)
+    assert watch_sequence_gaps(NOON, POLICY) == 0
+    assert Alert.objects.get().state == "opened"
+    SequenceBreakRow.objects.filter(missing__gt=0).update(is_tracked=False)
+    watch_sequence_gaps(NOON, POLICY)
+    assert Alert.objects.get().resolution == "all missing numbers have arrived"
 
 
 def test_alert_of_a_closed_pipe_is_resolved(pipe: Pipe):

@@ -20,7 +20,8 @@ NOON_US = int(NOON.timestamp()) * 1_000_000
 def reported(
     pipe: str, position: int = 7, *, kind: BreakKind = "gap", missing: int = 3, at_us: int = NOON_US, key: str = "k"
 ) -> SequenceBreak:
-    return SequenceBreak(pipe, "shop", key, kind, NOON_US // 60_000_000, position, at_us, False, 44, 40, missing)
+    ranges = [(41, 40 + missing)] if missing else []
+    return SequenceBreak(pipe, 1, "shop", key, kind, NOON_US // 60_000_000, position, at_us, False, 44, 40, ranges)
 
 
 def audit(*breaks: SequenceBreak) -> AuditRecord:
@@ -36,6 +37,7 @@ def test_break_is_stored_with_its_fields(pipe: Pipe):
     row = SequenceBreakRow.objects.get()
     assert (row.pipe, row.source, row.key, row.kind, row.at) == (pipe, "shop", "k", "gap", NOON)
     assert (row.position, row.number, row.previous, row.missing, row.is_clock) == (7, 44, 40, 3, False)
+    assert row.ranges == [[41, 43]]
     assert row.bucket == NOON_US // 60_000_000
 
 
@@ -55,11 +57,25 @@ def test_breaks_of_unknown_pipes_and_texts_that_postgres_refuses_do_not_stop_the
     assert SequenceBreakRow.objects.get().key == "ab" + "x" * 254
 
 
-def test_newest_breaks_of_a_pipe_are_kept(pipe: Pipe, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sequence_breaks, "MOST_OF_PIPE", 3)
+def test_newest_breaks_of_each_kind_are_kept(pipe: Pipe, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sequence_breaks, "MOST_OF_KIND", 3)
     save_breaks(reported(pipe.id, number, at_us=NOON_US + number) for number in range(2))
     save_breaks(reported(pipe.id, number, at_us=NOON_US + number) for number in range(2, 5))
-    assert set(missing()) == {2, 3, 4}
+    save_breaks(reported(pipe.id, number, kind="repeated", missing=0, at_us=NOON_US + number) for number in range(5, 8))
+    assert set(missing()) == {2, 3, 4, 5, 6, 7}, "repeats do not displace gaps"
+
+
+def test_closed_gaps_displace_no_open_one_and_each_minute_of_the_last_hour_keeps_some(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sequence_breaks, "MOST_OF_KIND", 3)
+    now_us = int(datetime.now(UTC).timestamp()) * 1_000_000
+    save_breaks([reported(pipe.id, 1, at_us=now_us - 600_000_000)])
+    save_breaks(reported(pipe.id, number, missing=0, at_us=now_us) for number in range(10, 20))
+    assert missing()[1] == 3
+    save_breaks(reported(pipe.id, number, at_us=now_us + number) for number in range(20, 40))
+    assert 1 in missing(), "an old open gap stays for the alert"
+    assert len(missing()) < 12
 
 
 def test_breaks_are_deleted_after_their_retention(pipe: Pipe):

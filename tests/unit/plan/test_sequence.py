@@ -11,23 +11,26 @@ from dataplane.ledger.facts import GAP, OUT_OF_ORDER, REPEATED
 from dataplane.ledger.meta import MessageMeta
 from dataplane.ledger.sequence_breaks import SequenceBreak
 from dataplane.ledger.units import position_of
+from dataplane.plan import compile_plan
 from dataplane.plan.sequence import (
     MOST_GAPS,
     MOST_RANGES,
     SequenceState,
     SequenceTap,
+    compare_event,
     decode_sequence_break,
     decode_sequence_state,
     decode_sequence_tap,
     encode,
-    judge_sequence,
     sequence_key,
     sequence_number,
     sequence_tap,
 )
+from dataplane.spec import parse_pipe_spec
 
 MOST = (1 << 63) - 1
-V1 = ("6ba7b810-9dad-11d1-80b4-00c04fd430c8", "6ba7b811-9dad-11d1-80b4-00c04fd430c8")
+NOW_US = 1_790_000_000_000_000
+V1 = ("b4cc8000-a838-11ee-80b4-00c04fd430c8", "b4cc8001-a838-11ee-80b4-00c04fd430c8")
 V7 = ("018f3b5e-7c00-7000-8000-000000000000", "018f3b5e-7c01-7000-8000-000000000000")
 
 
@@ -46,7 +49,7 @@ def judged(
     kinds: list[str | None] = []
     rows: dict[tuple[int, str], SequenceBreak] = {}
     for one in taps:
-        found = judge_sequence(state, one)
+        found = compare_event(state, one)
         state = decode_sequence_state(encode(found.state))  # as Spark keeps it between batches
         kinds.append(found.kind)
         rows |= {(row.position, row.kind): decode_sequence_break(encode(row)) for row in found.breaks}
@@ -76,40 +79,55 @@ def numbered(*numbers: int) -> list[SequenceTap]:
         pytest.param(None, None, id="null"),
         pytest.param([1], None, id="an array"),
         pytest.param(V7[0], (True, 0x018F3B5E7C00 * 1_000), id="a UUID of version 7"),
+        pytest.param("ffffffff-ffff-7000-8000-000000000000", None, id="a clock far ahead"),
         pytest.param("6ba7b810-9dad-41d1-80b4-00c04fd430c8", None, id="a UUID of version 4"),
     ],
 )
 def test_number_of_an_event(value: Any, found: tuple[bool, int] | None):
-    assert sequence_number(value) == found
+    assert sequence_number(value, NOW_US) == found
 
 
 @pytest.mark.parametrize("pair", [V1, V7])
 def test_clocks_of_time_uuids_are_ordered(pair: tuple[str, str]):
-    first, second = map(sequence_number, pair)
+    first, second = (sequence_number(one, NOW_US) for one in pair)
     assert first is not None
     assert second is not None
     assert second.number - first.number in (0, 1_000)  # version 1 counts tenths of a microsecond
 
 
 def test_tap_has_the_key_without_the_pipe_and_survives_the_wire():
-    meta = MessageMeta(1, "id", "p", 3, "shop", 5, 6, 7, False)
+    meta = MessageMeta(1, "id", "p", 3, "shop", 5, NOW_US, 7, False)
     meta.position = 9
     found = sequence_tap(meta, b"p\0berlin", {"order": {"seq": 41}}, ("order", "seq"))
-    assert found == SequenceTap("p", 3, "shop", "berlin", 7, 9, 6, False, 41)
+    assert found == SequenceTap("p", 3, "shop", "berlin", 7, 9, NOW_US, False, 41)
     assert decode_sequence_tap(encode(found)) == found
+    assert sequence_tap(meta, b"p\0\x80\x81", {"order": {"seq": 41}}, ("order", "seq")) is None, "a binary key"
     assert sequence_tap(meta, b"p\0berlin", {"order": {}}, ("order", "seq")) is None
 
 
 def test_sequences_are_separate_by_source_key_path_and_kind():
     one = tap(1, 0)
     others = [
-        sequence_key(msgspec.structs.replace(one, source="other"), ("seq",)),
-        sequence_key(msgspec.structs.replace(one, key="z"), ("seq",)),
-        sequence_key(tap(1, 0, is_clock=True), ("seq",)),
-        sequence_key(one, ("other",)),
+        sequence_key(msgspec.structs.replace(one, source="other"), b"seq"),
+        sequence_key(msgspec.structs.replace(one, key="z"), b"seq"),
+        sequence_key(tap(1, 0, is_clock=True), b"seq"),
+        sequence_key(one, b"other"),
     ]
-    assert len({sequence_key(one, ("seq",)), *others}) == 5
-    assert sequence_key(tap(99, 3), ("seq",)) == sequence_key(one, ("seq",))
+    assert len({sequence_key(one, b"seq"), *others}) == 5
+    assert sequence_key(tap(99, 3), b"seq") == sequence_key(one, b"seq")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [{"key": "other", "sequence": "seq"}, {"key": "id", "sequence": "n"},
+     {"type": "kafka", "cluster": "main", "topic": "orders", "key": "id", "sequence": "seq"}],
+)  # fmt: skip
+def test_sequence_of_another_key_path_number_path_or_topic_is_a_new_one(source: dict[str, Any]):
+    def origin(one: dict[str, Any]) -> bytes:
+        spec = {"sources": {"shop": one}, "destinations": {"crm": {"url": "https://crm.example/"}}}
+        return compile_plan(parse_pipe_spec(spec)).sequences["shop"].origin
+
+    assert origin(source) != origin({"key": "id", "sequence": "seq"})
 
 
 def test_consecutive_numbers_break_nothing():
@@ -170,6 +188,10 @@ def test_first_event_of_another_revision_opens_no_gap_because_others_may_have_pr
     assert (state.revision, state.last) == (3, 11)
 
 
+def test_repeat_of_a_number_from_before_a_publish_is_a_repeat():
+    assert judged(tap(9, 0), tap(10, 1), tap(11, 2, revision=2), tap(10, 3, revision=2))[1][3] == REPEATED
+
+
 def test_clock_that_goes_back_is_out_of_order_and_no_clock_makes_a_gap():
     _, kinds, rows = judged(*(tap(number, at, is_clock=True) for at, number in enumerate((10, 500, 500, 400, 501))))
     assert kinds == [None, None, None, OUT_OF_ORDER, None]
@@ -184,15 +206,16 @@ def test_state_of_a_key_is_bounded_and_forgotten_numbers_are_not_called_repeated
     _, kinds, _ = judged(tap(1, 99), state=state)
     assert kinds == [OUT_OF_ORDER]
     every_second = [0, 1_000, *range(2, 900, 2)]
-    state, kinds, _ = judged(*numbered(*every_second))
+    state, kinds, rows = judged(*numbered(*every_second))
     assert sum(len(gap.ranges) for gap in state.gaps) <= MOST_RANGES
     assert set(kinds[2:]) == {OUT_OF_ORDER}
     assert len(encode(state)) < 10_000
+    assert not next(iter(rows.values())).is_tracked, "it would stay open although its numbers arrive"
 
 
-def test_largest_gap_fits_the_column():
+def test_largest_gap_is_counted():
     _, _, rows = judged(tap(-MOST, 0), tap(MOST, 1))
-    assert [row.missing for row in rows.values()] == [MOST]
+    assert [row.missing for row in rows.values()] == [2 * MOST - 1]
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=40))

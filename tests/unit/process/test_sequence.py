@@ -40,6 +40,13 @@ def test_number_is_sent_as_it_arrived_and_the_event_is_processed_further(tmp_pat
     assert lane.filed()["process", "sent", ""] == 2
 
 
+def test_numbers_of_a_poll_are_sent_in_the_order_of_the_partition_although_their_minutes_alternate(tmp_path: Path):
+    lane = opened(tmp_path, plan(sources=SOURCES))
+    minutes = [2, 1, 2, 1]
+    lane.take(*(arrived(n, b'{"seq":%d}' % n, key=b"p\0a", bucket=bucket) for n, bucket in enumerate(minutes)))
+    assert [tap.number for tap in taps(lane)] == [0, 1, 2, 3]
+
+
 def test_event_settles_only_when_its_number_is_stored(tmp_path: Path):
     lane = opened(tmp_path, plan(sources=SOURCES))
     lane.take(arrived(1, b'{"seq":7}', key=b"p\0berlin"))

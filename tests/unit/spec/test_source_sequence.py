@@ -36,11 +36,19 @@ def test_sequence_is_refused_with_the_reason(source: dict[str, Any], reason: str
     assert refused.value.path == "$.sources.shop.sequence"
 
 
+@pytest.mark.parametrize("path", ["order.seq", "order", "order.*"])
+def test_sequence_of_a_masked_value_is_refused(path: str):
+    masks = {"normalize": [{"op": "mask", "path": path, "how": "redact"}]}
+    with pytest.raises(SpecError, match="no step masks") as refused:
+        parse_pipe_spec(spec({"key": "id", "sequence": "order.seq"}) | masks)
+    assert refused.value.path == "$.sources.shop.sequence"
+
+
 @pytest.mark.parametrize("source", [{"key": "id"}, KAFKA], ids=["http", "kafka"])
 def test_sequence_is_known_to_the_plan_and_survives_storage(source: dict[str, Any]):
     parsed = parse_pipe_spec(spec(source | {"sequence": "order.seq"}))
     assert parse_pipe_spec(spec_to_builtins(parsed)) == parsed
-    assert compile_plan(parsed).sequences == {"shop": ("order", "seq")}
+    assert compile_plan(parsed).sequences["shop"].path == ("order", "seq")
     assert needs_query("sequence", parsed)
 
 

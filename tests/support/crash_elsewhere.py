@@ -108,6 +108,7 @@ ELSEWHERE: Final[dict[str, str]] = {
     "Runner.run self.hold": "a pipe whose messages die in its steps: test_dead_rate",
     "DeliveryQueues._take_turn self.add_later": "a message of a key before its time: test_order",
     "EnvelopeReader._dead_letter self._slots.place": "a record of an earlier release: test_message_sizes",
+    "Runner.hold self._tap_sequence": "a pipe whose messages die in its steps: test_dead_rate",
     "Runner.hold self.dead_letter": "a record of an earlier release: test_message_sizes",
     "Outcomes.schedule_retry self._dead_letter_too_large": "a record of an earlier release: test_message_sizes",
     "Outcomes.hold self._dead_letter_too_large": "a record of an earlier release: test_message_sizes",

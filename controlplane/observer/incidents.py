@@ -18,10 +18,8 @@ from mgmt.models import Heartbeat, Incident, Pipe, Tenant
 TENANTS: Final = 3
 WITHIN: Final = timedelta(hours=1)
 FRESH: Final = timedelta(seconds=10)  # age of a heartbeat that still counts
-OF_SENDERS: Final = (
-    Cause.REJECTING,
-    Cause.SEQUENCE_GAP,
-)  # between each tenant and its senders, and often open for long
+# Between each tenant and its senders, and often open for long.
+OF_SENDERS: Final = (Cause.REJECTING, Cause.SEQUENCE_GAP)
 BLOCKED: Final = "lane-blocked"
 SILENT: Final = "control-plane-silent"
 IN_COMMON: Final = "Look for what they have in common on our side."

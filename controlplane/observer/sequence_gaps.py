@@ -7,6 +7,7 @@ from typing import Any, Final
 from django.db.models import Count, Q, QuerySet
 from msgspec import Struct
 
+from controlplane.observer.rejecting import CLOSED
 from dataplane.causes import Cause
 from dataplane.ledger.units import parse_position
 from mgmt.alerts.services.alerts import AlertReport, end_condition, open_alerts, report_condition
@@ -18,9 +19,6 @@ MOST_LISTED: Final = 10  # gaps that an alert names; the page of the sequence ha
 ARRIVED: Final = "all missing numbers have arrived"
 OLD: Final = "no new gap for {minutes} minutes; numbers are still missing"
 UNKNOWN: Final = "no gap of the last {minutes} minutes is open"
-CLOSED: Final = "the pipe is closed"
-
-
 _OPEN: Final = Q(kind=SequenceBreakRow.Kind.GAP, missing__gt=0, is_tracked=True)
 
 

@@ -5,7 +5,7 @@ repeated batch starts from the same state, so it gives the same verdicts. A mess
 like any redelivery: facts are sets, and the message keeps its id.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -110,13 +110,7 @@ class DedupQuery:
         rows = kafka_rows(spark, start, self.reads, MOST_ROWS)
         slots = rows.withColumn("slot", f.expr(f"cast(pmod(crc32(key), {SLOTS}) as int)"))
         judged = slots.groupBy("slot").transformWithState(DedupProcessor(), JUDGED_ROW, "append", "processingTime")
-        return (
-            judged.writeStream.queryName(f"{start.cell.cell}-{self.name}")
-            .option("checkpointLocation", start.checkpoint)
-            .outputMode("append")
-            .foreachBatch(DedupWriter(start, self._reporter))
-            .start()
-        )
+        return start_stream(judged, start, self.name, DedupWriter(start, self._reporter))
 
     def close(self) -> None:
         """Close the Kafka clients."""
@@ -166,6 +160,17 @@ def kafka_rows(spark: SparkSession, start: QueryStart, purpose: Purpose, most_ro
         .option("maxOffsetsPerTrigger", str(most_rows))
         .option("kafka.fetch.max.wait.ms", "50")
         .load()
+    )
+
+
+def start_stream(results: DataFrame, start: QueryStart, query: str, write: Callable[[DataFrame, int], None]) -> Any:
+    """Start a query that passes each batch of results to `write`; return Spark's StreamingQuery."""
+    return (
+        results.writeStream.queryName(f"{start.cell.cell}-{query}")
+        .option("checkpointLocation", start.checkpoint)
+        .outputMode("append")
+        .foreachBatch(write)
+        .start()
     )
 
 

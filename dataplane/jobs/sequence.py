@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
-from dataplane.jobs.dedup import kafka_rows
+from dataplane.jobs.dedup import kafka_rows, start_stream
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter
 from dataplane.jobs.queries import QueryStart
 from dataplane.ledger.facts import CHECKED, Fact, FactBook, FactKey
@@ -86,13 +86,7 @@ class SequenceQuery:
         compared = slots.groupBy("slot").transformWithState(
             SequenceProcessor(), COMPARED_ROW, "append", "processingTime"
         )
-        return (
-            compared.writeStream.queryName(f"{start.cell.cell}-{self.name}")
-            .option("checkpointLocation", start.checkpoint)
-            .outputMode("append")
-            .foreachBatch(SequenceWriter(self._reporter))
-            .start()
-        )
+        return start_stream(compared, start, self.name, SequenceWriter(self._reporter))
 
     def close(self) -> None:
         """Close the Kafka clients."""

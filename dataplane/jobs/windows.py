@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 from dataplane.ingest.stamp import key_bytes
-from dataplane.jobs.dedup import kafka_rows
+from dataplane.jobs.dedup import kafka_rows, start_stream
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter, ReportWriteError, end_of
 from dataplane.jobs.queries import QueryStart
 from dataplane.jobs.slots import RecentEvents, SlotBatch
@@ -95,13 +95,7 @@ class WindowsQuery:
         own_slot = f"array(cast(pmod(crc32(key), {SLOTS}) as int))"
         slots = rows.withColumn("slot", f.explode(f.expr(f"if(key is null, {all_slots}, {own_slot})")))
         results = slots.groupBy("slot").transformWithState(WindowProcessor(), RESULT_ROW, "append", "none")
-        streaming = (
-            results.writeStream.queryName(f"{start.cell.cell}-{self.name}")
-            .option("checkpointLocation", start.checkpoint)
-            .outputMode("append")
-            .foreachBatch(WindowWriter(start, self._reporter))
-            .start()
-        )
+        streaming = start_stream(results, start, self.name, WindowWriter(start, self._reporter))
         self._ticking = TapTicker(start)
         return streaming
 

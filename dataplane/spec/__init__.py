@@ -35,6 +35,7 @@ from dataplane.spec.steps import (
     RenameStep,
     SetStep,
     Step,
+    paths_overlap,
 )
 from dataplane.spec.storage import LakeDestination, TableDestination, TopicDestination
 from dataplane.spec.template import RequestTemplate
@@ -86,5 +87,6 @@ __all__ = [
     "has_keys",
     "keeps_order",
     "parse_pipe_spec",
+    "paths_overlap",
     "spec_to_builtins",
 ]

@@ -16,7 +16,7 @@ from dataplane.spec.errors import SpecError
 from dataplane.spec.names import NAME_PATTERN, NAME_WORDS, Name
 from dataplane.spec.routes import RoutesSpec
 from dataplane.spec.sources import SourceSpec, check_source
-from dataplane.spec.steps import FilterStep, MapStep, MaskStep, Step
+from dataplane.spec.steps import FilterStep, MapStep, MaskStep, Step, paths_overlap
 from dataplane.spec.storage import TableDestination
 from dataplane.spec.windows import Windows, WindowSpec, check_windows
 
@@ -88,12 +88,11 @@ def _check(spec: PipeSpec) -> None:
 def _check_sequences(spec: PipeSpec) -> None:
     """Refuse a sequence of values that a step masks: findings show them. Raises SpecError."""
     steps = (*spec.normalize, *(step for steps in spec.transform.values() for step in steps))
-    masked = [step.path.split(".") for step in steps if isinstance(step, MaskStep)]
+    masked = [step.path for step in steps if isinstance(step, MaskStep)]
     for name, source in spec.sources.items():
-        path = source.sequence.split(".") if source.sequence else []
-        for mask in masked if path else ():
-            if all(left == right or "*" in (left, right) for left, right in zip(mask, path, strict=False)):
-                raise SpecError(f"$.sources.{name}.sequence", "needs a value that no step masks: findings show it")
+        path = source.sequence
+        if path and any(paths_overlap(mask, path) for mask in masked):
+            raise SpecError(f"$.sources.{name}.sequence", "needs a value that no step masks: findings show it")
 
 
 def _expressions(spec: PipeSpec) -> Iterator[str]:

@@ -125,3 +125,10 @@ STEP_TYPES: Final = (
     FilterStep,
     MapStep,
 )
+
+
+def paths_overlap(one: str, other: str) -> bool:
+    """Return True if one path is the other or leads to it; `*` is any element."""
+    return all(
+        left == right or "*" in (left, right) for left, right in zip(one.split("."), other.split("."), strict=False)
+    )

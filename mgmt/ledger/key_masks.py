@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dataplane.spec import ExplodeStep, MapStep, MaskStep, PipeSpec, RenameStep
+from dataplane.spec import ExplodeStep, MapStep, MaskStep, PipeSpec, RenameStep, paths_overlap
 from dataplane.stages.masks import masker
 
 _MOVING: Final = (RenameStep, MapStep, ExplodeStep)  # steps after which a value may be at another path
@@ -25,9 +25,4 @@ def shown_key(key: str, spec: PipeSpec) -> str:
 
 def _is_of_a_key(mask: MaskStep, spec: PipeSpec) -> bool:
     paths = [source.key for source in spec.sources.values()]
-    return any(path is None or _overlap(mask.path.split("."), path.split(".")) for path in paths)
-
-
-def _overlap(one: list[str], other: list[str]) -> bool:
-    """Return True if one path is the other or leads to it; `*` is any element."""
-    return all(left == right or "*" in (left, right) for left, right in zip(one, other, strict=False))
+    return any(path is None or paths_overlap(mask.path, path) for path in paths)

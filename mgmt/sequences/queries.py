@@ -155,16 +155,11 @@ def shown_breaks(
     found = list(rows)
     missing = {row.revision for row in found} - set(specs)
     earlier = PipeRevision.objects.filter(pipe=pipe, number__in=missing) if missing else ()
-    own = {one.number: parse_pipe_spec(one.spec) for one in earlier} | dict(specs)
-    return [
-        SequenceBreakLine(
-            row, _shown(row.key, (*specs.values(), *([own[row.revision]] if row.revision in own else ())))
-        )
-        for row in found
-    ]
-
-
-def _shown(key: str, specs: Iterable[PipeSpec]) -> str:
-    for spec in specs:
-        key = shown_key(key, spec)
-    return key
+    known = {one.number: parse_pipe_spec(one.spec) for one in earlier} | dict(specs)
+    lines = []
+    for row in found:
+        key = row.key
+        for number in (*specs, row.revision):
+            key = shown_key(key, known[number]) if number in known else key
+        lines.append(SequenceBreakLine(row, key))
+    return lines

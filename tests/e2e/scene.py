@@ -50,6 +50,7 @@ from mgmt.deliveries.queries.message_selection import MessageSelection, waiting 
 from mgmt.delivery_tests.services import request_destination_test  # noqa: E402
 from mgmt.ledger.queries.bucket_range import bucket_at  # noqa: E402
 from mgmt.lookups.row_files import checked_row  # noqa: E402
+from mgmt.messages.queries.last_event import newest_positions  # noqa: E402
 from mgmt.models import (  # noqa: E402
     Admission,
     AlertChannel,
@@ -299,7 +300,7 @@ def _reject(pipe: Pipe, author: User) -> None:
 
 
 def _break_sequence(pipe: Pipe) -> None:
-    """Store findings of each kind, one of them with a long key."""
+    """Store findings of each kind at events of the pipe, one of them with a long key."""
     now = timezone.now()
     found: tuple[tuple[str, BreakKind, int, int, list[tuple[int, int]]], ...] = (
         ("x" * 256, "gap", 44, 40, [(41, 43)]),
@@ -307,10 +308,14 @@ def _break_sequence(pipe: Pipe) -> None:
         ("pump-7", "out-of-order", 42, 44, []),
         ("pump-8", "repeated", 42, 44, []),
     )
+    patience = Patience(TOLD_S)
+    while len(positions := newest_positions(pipe, len(found))) < len(found):
+        assert not patience.is_over, "the ledger does not have enough events of the pipe"
+        time.sleep(0.5)
     at_us = int(now.timestamp()) * 1_000_000
     save_breaks(
         SequenceBreak(pipe.id, 1, "shop", key, kind, bucket_at(now), position, at_us, False, number, previous, ranges)
-        for position, (key, kind, number, previous, ranges) in enumerate(found)
+        for position, (key, kind, number, previous, ranges) in zip(positions, found, strict=True)
     )
 
 

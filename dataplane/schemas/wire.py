@@ -174,17 +174,16 @@ def presented_as_json(tree: AvroType, data: bytes, branches: list[int]) -> JsonE
     return JsonEvent(value, _JSON.encode(value))
 
 
-def check_json(schema: ParsedSchema, text: bytes, value: Any, now_us: int | None = None) -> None:
+def check_json(schema: ParsedSchema, text: bytes, now_us: int | None = None) -> None:
     """Check that an event in JSON can be written as Avro without loss. Raises SchemaRejectedError with the place.
 
-    text:  JSON without a duplicate key and with few levels
-    value: the same, decoded with inexact numbers
+    text: JSON without a duplicate key and with few levels
     """
     if len(text) > MAX_BYTES:
         raise SchemaRejectedError("", f"needs at most {MAX_BYTES} bytes, got {len(text)}")
     tree = avro_tree(schema)
     try:
-        if (fits := quick_fit(tree)) is not None and fits(text, value, now_us):
+        if (fits := quick_fit(tree)) is not None and fits(text, now_us):
             return
         ValueReader(now_us).read(tree, exact_json(text))
     except BadValueError as exc:

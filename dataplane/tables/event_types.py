@@ -106,7 +106,7 @@ class CompiledVersion:
             raise EventMisfitError("schema", "", "needs JSON, or Avro in one of its framings")
         if self._check is None:
             try:
-                check_json(self.schema, body, value, now_us)
+                check_json(self.schema, body, now_us)
             except SchemaRejectedError as exc:
                 raise EventMisfitError("schema", exc.path, exc.reason) from exc
         elif (misfit := json_mismatch(self._check, body, value)) is not None:

@@ -84,7 +84,7 @@ def test_comparison_of_the_branches_of_unions_is_bounded():
     data = long(2_000) + (long(199) + long(1) + long(1)) * 2_000 + long(0)
     assert "each counted once for each branch" in refusal(lambda: json_event(schema, data)).reason
     text = json.dumps([{"a": 1, "f199": 1}] * 2_000).encode()
-    assert "each counted once for each branch" in refusal(lambda: check_json(schema, text, json.loads(text))).reason
+    assert "each counted once for each branch" in refusal(lambda: check_json(schema, text)).reason
 
 
 def test_wide_records_that_do_not_fit_are_bounded():
@@ -92,8 +92,8 @@ def test_wide_records_that_do_not_fit_are_bounded():
     wide = [record(*(field("int", name=f"f{k}", default=0) for k in range(300)), name=f"R{n}") for n in range(4)]
     schema = parse(SchemaType.AVRO, json.dumps({"type": "array", "items": [*wide, {"type": "map", "values": "int"}]}))
     text = json.dumps([{"zz": 1}] * 2_000).encode()
-    assert "each counted once for each branch" in refusal(lambda: check_json(schema, text, json.loads(text))).reason
-    check_json(schema, json.dumps([{"zz": 1}] * 50).encode(), [{"zz": 1}] * 50)
+    assert "each counted once for each branch" in refusal(lambda: check_json(schema, text)).reason
+    check_json(schema, json.dumps([{"zz": 1}] * 50).encode())
 
 
 @pytest.mark.parametrize(
@@ -109,4 +109,4 @@ def test_largest_event_is_decoded_in_time(kind: object, one: bytes):
     data = long(9_999) + one * 9_999 + long(0)
     found = []
     assert cpu_s(lambda: found.append(json_event(schema, data)), 2 * LIMIT_S) < 2 * LIMIT_S
-    assert cpu_s(lambda: check_json(schema, found[0].text, found[0].value), 2 * LIMIT_S) < 2 * LIMIT_S
+    assert cpu_s(lambda: check_json(schema, found[0].text), 2 * LIMIT_S) < 2 * LIMIT_S

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
-from django.db.models import QuerySet, Sum
+from django.db.models import Sum
 
 from dataplane.ledger.facts import CHECKED, GAP, OUT_OF_ORDER, REPEATED, Fact
 from dataplane.ledger.units import format_position
@@ -139,19 +139,34 @@ def sequence_counts(pipe: Pipe, paths: Mapping[str, str], span: BucketRange) -> 
     ]
 
 
-def break_rows(pipe: Pipe, span: BucketRange, kind: str = "") -> QuerySet[SequenceBreakRow]:
-    """Return the breaks of a range that are kept, the newest first. `kind`: of them; "" for all."""
+class BreakFilter(NamedTuple):
+    """Filter of breaks; "" takes all. `key`: as it is shown, so that nobody can try the values of a masked key."""
+
+    kind: str = ""
+    source: str = ""
+    key: str = ""
+
+
+def breaks_of(
+    pipe: Pipe, span: BucketRange, wanted: BreakFilter, specs: Mapping[int, PipeSpec]
+) -> list[SequenceBreakLine]:
+    """Return the breaks of a range that are kept, the newest first: at most MOST_OF_KIND of each kind.
+
+    specs: of the revisions in use
+    """
     rows = SequenceBreakRow.objects.filter(pipe=pipe, bucket__range=(span.first, span.last))
-    return (rows.filter(kind=kind) if kind else rows).order_by("-at", "-position")
+    if wanted.kind:
+        rows = rows.filter(kind=wanted.kind)
+    if wanted.source:
+        rows = rows.filter(source=wanted.source)
+    lines = shown_breaks(pipe, rows.order_by("-at", "-position"), specs)
+    return [line for line in lines if line.key == wanted.key] if wanted.key else lines
 
 
 def shown_breaks(
     pipe: Pipe, rows: Iterable[SequenceBreakRow], specs: Mapping[int, PipeSpec]
 ) -> list[SequenceBreakLine]:
-    """Return breaks of a pipe as they may be shown: a key is hidden if its revision, or one in use, masks it.
-
-    specs: of the revisions in use
-    """
+    """Return breaks as they may be shown: a key is hidden if its revision, or one in use, masks it."""
     found = list(rows)
     missing = {row.revision for row in found} - set(specs)
     earlier = PipeRevision.objects.filter(pipe=pipe, number__in=missing) if missing else ()

@@ -41,7 +41,7 @@ class SequenceBreakOut(serializers.Serializer[Any]):
 
 
 class SequenceOut(serializers.Serializer[Any]):
-    """Sequences of a pipe in a range: counts by source, and findings, the newest first."""
+    """Sequences of a pipe in a range: counts by source, and breaks, the newest first."""
 
     sources = SequenceSourceOut(many=True)
     results = SequenceBreakOut(many=True)

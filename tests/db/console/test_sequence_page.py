@@ -84,7 +84,7 @@ def test_source_without_breaks_shows_that_events_are_compared(alices: Client, pi
     counted(pipe, now, compared=range(1_200))
     shown = plain(alices.get(url_of(pipe)).content.decode())
     assert "shop order.seq 1200 0 0 0" in shown
-    assert "No findings. In the last 1h there were no gaps, reorderings or repeats." in shown
+    assert "No breaks. In the last 1h there were no gaps, reorderings or repeats." in shown
 
 
 def test_breaks_are_listed_in_words_with_what_is_missing_now(alices: Client, pipe: Pipe, alice: User, now: datetime):
@@ -124,7 +124,37 @@ def test_range_and_kind_filter_the_list(alices: Client, pipe: Pipe, alice: User,
     assert "received 44 again" not in gaps
     counted(pipe, now, compared=range(3), gaps=range(1))
     none = plain(alices.get(url_of(pipe), {"kind": "out-of-order"}).content.decode())
-    assert "there were no findings of this kind" in none
+    assert "there were no breaks that match the filters" in none
+
+
+def test_source_and_key_filter_page_export_and_api(
+    alices: Client, api: APIClient, pipe: Pipe, alice: User, now: datetime
+):
+    with_sequence(pipe, alice)
+    counted(pipe, now, compared=range(3), gaps=range(2))
+    broken(pipe, now, "gap", 44, 40, 3, offset=1, key="berlin")
+    broken(pipe, now, "gap", 54, 50, 3, offset=2, key="bern")
+    SequenceBreakRow.objects.filter(key="bern").update(source="till")
+    for wanted, there, not_there in (
+        ({"key": "berlin"}, "expected 41", "expected 51"),
+        ({"source": "till"}, "expected 51", "expected 41"),
+        ({"source": "till", "kind": "gap", "key": "bern"}, "expected 51", "expected 41"),
+    ):
+        shown = plain(alices.get(url_of(pipe), wanted).content.decode())
+        assert there in shown
+        assert not_there not in shown
+        (line,) = b"".join(alices.get(url_of(pipe), wanted | {"format": "jsonl"})).splitlines()
+        (one,) = api.get(f"/api/v1/pipes/{pipe.id}/sequence/", wanted).json()["results"]
+        assert json.loads(line)["position"] == one["position"]
+    nothing = plain(alices.get(url_of(pipe), {"key": "ber"}).content.decode())
+    assert "there were no breaks that match the filters" in nothing
+
+
+def test_masked_key_is_not_found_by_its_value(alices: Client, pipe: Pipe, alice: User, now: datetime):
+    with_sequence(pipe, alice, normalize=[{"op": "mask", "path": "shop", "how": "redact"}])
+    broken(pipe, now, "gap", 44, 40, 3)
+    assert b"expected 41" not in alices.get(url_of(pipe), {"key": "berlin"}).content
+    assert b"expected 41" in alices.get(url_of(pipe), {"key": "***"}).content
 
 
 def test_key_that_the_pipe_masks_is_hidden_on_the_page_in_the_export_and_in_the_api(
@@ -161,7 +191,7 @@ def test_page_shows_the_newest_breaks_and_the_export_has_all(
     shown = plain(alices.get(url_of(pipe)).content.decode())
     assert "received 4 again" in shown
     assert "received 2 again" not in shown
-    assert "3 older findings not shown." in shown
+    assert "3 older breaks not shown." in shown
     assert len(b"".join(alices.get(url_of(pipe), {"format": "jsonl"})).splitlines()) == 5
 
 
@@ -169,15 +199,15 @@ def test_path_without_a_number_is_not_shown_as_fine(alices: Client, pipe: Pipe, 
     with_sequence(pipe, alice)
     shown = plain(alices.get(url_of(pipe)).content.decode())
     assert "No event was compared." in shown
-    assert "No findings" not in shown
+    assert "No breaks" not in shown
 
 
-def test_findings_that_are_no_longer_listed_are_counted(alices: Client, pipe: Pipe, alice: User, now: datetime):
+def test_breaks_that_are_no_longer_listed_are_counted(alices: Client, pipe: Pipe, alice: User, now: datetime):
     with_sequence(pipe, alice)
     counted(pipe, now, compared=range(9), gaps=range(3))
     shown = plain(alices.get(url_of(pipe)).content.decode())
-    assert "3 findings no longer listed." in shown
-    assert "No findings" not in shown
+    assert "3 breaks no longer listed." in shown
+    assert "No breaks" not in shown
 
 
 def test_another_tenant_gets_404(api: APIClient, client_of: MakeClient, charlie: User, pipe: Pipe):

@@ -117,6 +117,7 @@ def forms() -> Iterator[str]:
             yield f"{over}.{kind}(z, {'[z, z]' if kind == 'map' else 'z == z'})"
     yield from ("body.o.map(z, z == {}, z)", "body.texts.map(z, z + z)", "body.wide.map(z, z.split(''))")
     yield from ("body.times.map(z, timestamp(z))", "body.texts.map(z, z.replace('t', body.s))")
+    yield from ("int(body.d)", "bool(body.yes)")  # the large operands above are an error for these two
 
 
 def all_texts() -> dict[str, None]:
@@ -128,6 +129,21 @@ def all_texts() -> dict[str, None]:
         if _may_grow(one):
             texts[f"[{', '.join([one] * min(40, 1_900 // (len(one) + 2)))}]"] = None
     return texts
+
+
+def working() -> list[str]:
+    """Return the expressions that have a result or reach the cost limit: an error about an operand ends the others."""
+    return [text for text in expressions() if _works(text)]
+
+
+def _works(text: str) -> bool:
+    try:
+        compile_expr(text)(BODY)
+    except CostLimitError:
+        return True
+    except EvaluationError:
+        return False
+    return True
 
 
 def _may_grow(text: str) -> bool:

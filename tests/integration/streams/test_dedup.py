@@ -69,6 +69,9 @@ def check_each_id_goes_on_once(plane: DataPlane, pipe: str, *, ids: int, kills: 
     named = first_of(plane, pipe)
     assert set(named) == repeats
     assert all(by_id[known[position]] == [first] for position, first in named.items())
+    bodies = (json.loads(one.body) for one in plane.receiver.got[f"/{pipe}"])
+    came = {(event["order"]["id"], event["copy"]) for event in bodies}  # a delivery may be repeated after a kill
+    assert sorted(number for number, _ in came) == list(range(ids)), "the destination has one event of each id"
 
 
 @pytest.mark.timeout(1_500)  # includes the start of the package's services

@@ -89,7 +89,7 @@ def check_results(plane: DataPlane, pipe: str, *, batches: int, size: int, kills
     targets = {name: {"url": plane.receiver.url(path)} for name, path in paths.items()}
     shape = {"sources": {"shop": {"event_time": "at"}}, "windows": WINDOWS}
     key = plane.add_pipe(pipe, targets, **shape, routes=ROUTES)
-    wild = plane.add_pipe(f"{pipe}-wild", {"crm": {"url": plane.receiver.url("/wild")}}, **shape)
+    wild = plane.add_pipe(f"{pipe}-wild", {"crm": {"url": plane.receiver.url("/wild")}}, tenant="ten_wild", **shape)
     killer, chance = Killer(plane, paths["crm"]), random.Random(4)
     deadly = {batches * (number + 1) // (kills + 1) for number in range(kills)}
     sent: list[dict[str, Any]] = []
@@ -109,6 +109,7 @@ def check_results(plane: DataPlane, pipe: str, *, batches: int, size: int, kills
     whole = plane.settled(pipe, {*positions, *late}, limit_s)
     assert plane.books.details(pipe)["window:by-shop", Fact.SENT, LATE] == set(late)
     assert whole.lost() == 0
+    assert results(plane, paths["results"]) == expected, "neither the late event nor a kill changed a result"
 
 
 @pytest.mark.timeout(1_500)

@@ -85,6 +85,10 @@ class AuditReader:
                     found[key.node, key.fact, key.detail] |= {format_position(position) for position in positions}
         return found
 
+    def passed(self, topic: str, partition: int) -> int:
+        """Return the offset below which everything is settled, as the lanes have reported it."""
+        return self._passed.get((topic, partition), 0)
+
     def timing(self, pipe: str, node: str) -> dict[str, LagSketch]:
         """Return the sketches of one node of a pipe: `in`, `out`, `own`."""
         return {way: sketch for (*where, way), sketch in self._lags.items() if where == [pipe, node]}

@@ -7,6 +7,7 @@ nor does it of them. As many records are copied as are dropped, so that a plain 
 import json
 import random
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, Message, TopicPartition
@@ -26,6 +27,7 @@ from tests.support.plane import Plane, until
 AT_ONCE: Final = 500  # events in one request
 LAST: Final = 24  # requests of one event each: every partition gets some, behind the messages dropped there
 HELD: Final[Purpose] = "held"
+RETRY_TOPICS: Final[tuple[Purpose, ...]] = ("retry-in", "delay-10s", "retry-out")  # in order of travel
 Places = dict[int, int]  # by partition
 
 
@@ -67,6 +69,7 @@ class LeakingPipe:
         self._since = {purpose: self._ends(purpose) for purpose in (HELD, leak.copied_at)}
         self.honest: set[str] = set()
         self.stolen: set[str] = set()
+        self._copied_to: Places = {}
         if leak.after is Fact.HELD:
             self._until_it_holds()
 
@@ -98,15 +101,30 @@ class LeakingPipe:
             producer.produce(topic, record.value(), record.key(), record.partition(), headers=record.headers())
             producer.poll(0)
         assert producer.flush(20) == 0
+        self._copied_to = self._ends(self._leak.copied_at)
 
     def check(self) -> None:
         """Check that only the dropped messages are lost, at the right node, and the rest is delivered, each once."""
+        self._until_copies_are_settled()
         whole = self._plane.settled(self.name, self.honest | self.stolen, 120)
         assert whole.lost_at() == {self._leak.node: self.stolen}, f"{self.name}: {whole}"
         assert whole.at("crm", Bin.DELIVERED) == self.honest
         taken = [one.position for one in self._plane.receiver.got[f"/{self.name}"] if one.answered == 204]
         assert sorted(taken) == sorted(self.honest), "each is delivered once, whatever was copied"
         assert not whole.unacked
+
+    def _until_copies_are_settled(self) -> None:
+        """Wait until the lanes have settled the copies, also on the topics to which a retried copy moves."""
+        copied_at = self._leak.copied_at
+        later = RETRY_TOPICS[RETRY_TOPICS.index(copied_at) + 1 :] if copied_at in RETRY_TOPICS else ()
+        for purpose in (copied_at, *later):
+            ends = self._copied_to if purpose == copied_at else self._ends(purpose)
+            topic = self._plane.cluster.topics[purpose].name
+            until(partial(self._is_passed, topic, ends), f"{self.name}: copies on {topic} are settled", 120)
+
+    def _is_passed(self, topic: str, ends: Places) -> bool:
+        self._plane.books.refresh()
+        return all(self._plane.books.passed(topic, partition) >= end for partition, end in ends.items())
 
     def _until_all_have_come_so_far(self) -> None:
         if fact := self._leak.after:

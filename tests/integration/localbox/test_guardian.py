@@ -30,6 +30,9 @@ def test_forever():
         subprocess.Popen([sys.executable, "-c", {STUBBORN!r}], start_new_session=True)
         Path(__file__).with_name("ready").write_text(str(box.var))
         time.sleep(600)
+
+def test_next():
+    time.sleep(600)
 """
 
 
@@ -48,7 +51,8 @@ class Run:
         (folder / "conftest.py").write_text(CONFTEST)
         (folder / "test_it.py").write_text(SUITE)
         own = {name: value for name, value in os.environ.items() if name not in (MARK, "PYTEST_XDIST_WORKER")}
-        options = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder), "-p", "no:cacheprovider", "-q"]
+        options = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder), "-q"]
+        options += ["-p", "no:cacheprovider", "-p", "no:randomly"]  # the test with services is first
         self.process = subprocess.Popen(
             [sys.executable, "-m", "pytest", *options, *more, str(folder / "test_it.py")],
             cwd=ROOT,
@@ -123,6 +127,7 @@ def test_services_of_a_crashed_xdist_worker_end_while_the_run_continues(tmp_path
         (worker,) = (one for one in run.services if "sys.stdin.readline" in str(one.cmdline()))
         worker.kill()
         run.wait_ended()
+        assert run.process.poll() is None, "another worker runs the next test"
 
 
 def test_services_of_workers_end_with_a_killed_controller(tmp_path: Path):

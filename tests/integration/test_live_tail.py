@@ -19,7 +19,7 @@ from localbox.ports import free_ports
 from mgmt import sandbox
 from mgmt.tail import PeekedCopy, TailCapacityError, TailCursor, TailFilter, TailHub, TailStream
 from mgmt.tail.hub import MOST_VIEWERS, _Client
-from mgmt.tail.viewer import TailViewer
+from mgmt.tail.viewer import TailTopic, TailViewer
 from tests.support.broker import Broker
 from tests.support.copies import copy_at
 from tests.support.plane import until
@@ -58,6 +58,20 @@ def hub(kafka_servers: str) -> TailHub:
     return TailHub(kafka_servers)
 
 
+@pytest.fixture
+def followed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Topics that consumers have begun to read during the test, one for each consumer."""
+    topics: list[str] = []
+
+    class Noted(_Client):
+        def follow(self, topic: str, feed: TailTopic, first: int) -> None:
+            topics.append(topic)
+            super().follow(topic, feed, first)
+
+    monkeypatch.setattr(sys.modules["mgmt.tail.hub"], "_Client", Noted)
+    return topics
+
+
 def events(chunks: Iterator[bytes], name: str = "copy") -> Iterator[dict[str, Any]]:
     """Yield the data of the events of this name, parsed as in a browser."""
     for chunk in chunks:
@@ -67,7 +81,7 @@ def events(chunks: Iterator[bytes], name: str = "copy") -> Iterator[dict[str, An
                 yield {**json.loads(fields["data"]), "cursor": fields.get("id")}
 
 
-def test_viewers_share_one_reader_and_each_sees_its_own_messages(topic: Topic, hub: TailHub):
+def test_viewers_share_one_reader_and_each_sees_its_own_messages(topic: Topic, hub: TailHub, followed: list[str]):
     topic.write(copy_at(0, {"n": 0}))
     with closing(topic.stream(hub, -1)) as all_, closing(topic.stream(hub, -1, "body.n > 1")) as some:
         topic.write(copy_at(1, {"n": 1}), copy_at(2, {"n": 2}, pipe="q"), copy_at(3, {"n": 3}))
@@ -76,6 +90,7 @@ def test_viewers_share_one_reader_and_each_sees_its_own_messages(topic: Topic, h
         found = next(from_some)
         assert (found["body"], found["cursor"], found["step"], found["node"]) == ('{"n":3}', "1-3", "here", "normalize")
         assert hub.viewers == 2
+        assert followed.count(topic.name) == 1
     assert hub.viewers == 0
     until(lambda: hub._reader is None, "the reader leaves with the last viewer", 10)
 

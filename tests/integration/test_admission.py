@@ -165,6 +165,7 @@ def test_all_messages_are_delivered_in_the_order_of_their_keys(plane: LanePlane)
     whole = plane.settled(PIPE, customer.positions, 60)
     releaser.stop()
     assert whole.at("crm", Bin.DELIVERED) == customer.positions == whole.acked | whole.unacked
+    assert whole.units(Bin.DELIVERED, "crm") == len(customer.positions)
     assert whole.lost() == 0
     assert not whole.upstream(Bin.HELD)
     firsts: dict[str, dict[int, None]] = defaultdict(dict)

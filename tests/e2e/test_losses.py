@@ -192,6 +192,15 @@ def check_minute(incident: Incident, lost: dict[str, set[str]]) -> None:
     incident.sees("end to end 50.0\u202f%: 5 of 10 messages")
 
 
+def check_alert(incident: Incident, lost: dict[str, set[str]]) -> None:
+    """Check which message was last seen where on the alert's page."""
+    region = incident.main.get_by_role("region", name="Lost messages", exact=True)
+    rows = region.locator("tbody tr")
+    cells = rows.evaluate_all("rows => rows.map(row => [...row.cells].map(cell => cell.innerText.trim()))")
+    found = {(position, node) for position, _, node in cells}
+    assert found == {(position, node) for node, positions in lost.items() for position in positions}
+
+
 def mail_of(mails: Path, subject: str) -> str:
     """Return the text of the newest mail with this subject; "" if there is none."""
     found = [text for file in sorted(mails.iterdir()) for text in file.read_text().split("-" * 79) if subject in text]
@@ -228,6 +237,7 @@ def test_records_that_kafka_deletes_between_nodes_are_in_the_loss_table_the_aler
     incident.begin()
     incident.open_alert("Messages were lost")
     incident.sees("5 messages were lost")
+    check_alert(incident, lost)
     incident.click(incident.main.locator(f'a[href*="/minutes/{bucket}/"]').first)
     check_minute(incident, lost)
     incident.back()

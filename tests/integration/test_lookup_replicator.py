@@ -49,10 +49,10 @@ class Host:
         lines = self.log.read_text().splitlines() if self.log.exists() else []
         return [int(line.rsplit(" ", 1)[1]) for line in lines if "replicating look-up tables" in line]
 
-    def row(self) -> object:
+    def row(self, key: str = "k") -> object:
         pinned = self.store.pin()
         try:
-            return pinned.row(TABLE, "k")
+            return pinned.row(TABLE, key)
         finally:
             pinned.close()
 
@@ -79,9 +79,9 @@ def make_topic(kafka: str) -> None:
     TopicCreator(kafka).ensure(plan for plan in plans if plan.name == LOOKUP_TOPIC)
 
 
-def put(kafka: str, version: int) -> None:
+def put(kafka: str, version: int, key: str = "k") -> None:
     producer = Producer({"bootstrap.servers": kafka, "acks": "all"})
-    producer.produce(LOOKUP_TOPIC, encode_row(version, b'{"v":%d}' % version), row_key(TABLE, "k"))
+    producer.produce(LOOKUP_TOPIC, encode_row(version, b'{"v":%d}' % version), row_key(TABLE, key))
     assert producer.flush(20) == 0
 
 
@@ -104,6 +104,7 @@ def host(broker: Broker, tmp_path: Path) -> Iterator[Host]:
 def test_rows_are_visible_soon_and_survive_deaths_of_replicators_brokers_and_their_topic(broker: Broker, host: Host):
     first = host.start()
     wait_until(lambda: host.elections() == [0], 20, "a keeper")
+    put(broker.address, 1, "sent once")
     put(broker.address, 1)
     wait_until(lambda: host.row() == {"v": 1}, SEEN_S, "a new row")
 
@@ -113,14 +114,14 @@ def test_rows_are_visible_soon_and_survive_deaths_of_replicators_brokers_and_the
     kill(first)
     put(broker.address, 2)
     wait_until(lambda: host.row() == {"v": 2}, SEEN_S, "a row after the keeper was killed")
-    assert host.elections() == [0, 1]  # it continued at the offset of the first one
+    assert host.elections() == [0, 2]  # it continued at the offset of the first one
 
     broker.kill()
     kill(second)
     third = host.start()
     wait_until(lambda: len(host.elections()) == 3, 20, "a keeper without a broker")
     assert host.row() == {"v": 2}
-    assert host.elections() == [0, 1, 2]
+    assert host.elections() == [0, 2, 3]
     broker.start()
     put(broker.address, 3)
     wait_until(lambda: host.row() == {"v": 3}, 30, "a row after the broker came back")
@@ -134,6 +135,7 @@ def test_rows_are_visible_soon_and_survive_deaths_of_replicators_brokers_and_the
     put(broker.address, 4)
     wait_until(lambda: host.row() == {"v": 4}, 40, "a row of the recreated topic")
     assert host.store.position().offset == 2
+    assert host.row("sent once") == {"v": 1}, "nothing has removed it"
     assert third.poll() is None
 
 

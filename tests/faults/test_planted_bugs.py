@@ -1,5 +1,6 @@
 """With a bug planted in a copy of the code, its named check fails; in a copy without a bug, every check passes."""
 
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,11 @@ def test_planted_bug_is_caught_by_its_check(code: Path, kafka_servers: str, bug:
 
 
 def test_checks_pass_in_a_copy_without_a_bug(code: Path, kafka_servers: str):
-    """Otherwise a check could fail because of something that the copy lacks."""
-    ended, output = run_checks(code, sorted({bug.check for bug in BUGS}), {"PENSTOCK_KAFKA": kafka_servers})
-    assert ended == 0, output
+    """Otherwise a check could fail because of something that the copy lacks. Each kind of test has its services."""
+    checks = sorted({bug.check for bug in BUGS})
+    for _, same_kind in groupby(checks, lambda check: check.split("/")[1]):
+        ended, output = run_checks(code, list(same_kind), {"PENSTOCK_KAFKA": kafka_servers})
+        assert ended == 0, output
 
 
 def test_bug_whose_code_has_moved_is_reported(code: Path):

@@ -223,24 +223,29 @@ class Lane:
             self._beat("running")
 
     def _fetch(self) -> list[Message]:
-        """Wait for the first message as long as the work allows, then take all that the client has already fetched.
-
-        Raises LaneError if the lane was stalled past its session timeout: it may have lost its partitions without
-        knowing, and must end before it begins a send.
-        """
-        stalled_s = time.monotonic() - self._last_poll
-        if stalled_s > SESSION_TIMEOUT_MS / 1_000:
-            raise LaneError(f"stalled for {stalled_s:.0f} s, past the session timeout; its partitions may be lost")
+        """Wait for the first message as long as the work allows, then take all that the client has already fetched."""
         # The facts of settled messages would grow without bound while no checkpoint is stored. Polling continues.
         self._partitions.hold_back(all_full=self.producer.is_full or self._checkpointer.late_s > 0)
-        first = self._consumer.poll(self._work.poll_timeout_s())
-        self._last_poll = time.monotonic()
+        first = self._poll(self._work.poll_timeout_s())
         if first is None:
             return []
         if self._crashes.is_careful:
             return self._partitions.admit([first])
         most = max(BATCH // 4, BATCH - self._work.backlog())  # a large backlog needs no full batch on top
         return self._partitions.admit([first, *self._consumer.consume(most, 0)])
+
+    def _poll(self, timeout_s: float) -> Message | None:
+        """Wait for a message. The client calls back about changed partitions meanwhile.
+
+        Raises LaneError if the lane was stalled past its session timeout, before or during the wait: it may have lost
+        its partitions without knowing, and must end before it begins a send.
+        """
+        begun_s, busy_s = time.monotonic(), self._rebalance.busy_s
+        _refuse_stall(begun_s - self._last_poll)
+        message = self._consumer.poll(timeout_s)
+        self._last_poll = time.monotonic()
+        _refuse_stall(self._last_poll - begun_s - (self._rebalance.busy_s - busy_s))
+        return message
 
     def _hand_over(self, messages: list[Message]) -> None:
         """Pass messages to the work: together, or one at a time after repeated crashes on this host."""
@@ -357,8 +362,7 @@ class Lane:
         deadline = time.monotonic() + DRAIN_S
         while self._work.in_flight() and time.monotonic() < deadline:
             self._watchdog.pat()
-            self._consumer.poll(0)
-            self._last_poll = time.monotonic()  # otherwise `may_send` refuses sends after the session timeout
+            self._poll(0)  # otherwise `may_send` refuses sends after the session timeout
             self._work.poll()
             self._collect(0.005)
         self._work.on_drain_timeout()
@@ -376,6 +380,11 @@ class Lane:
             stack.callback(self._producer.flush, REVOKE_S)
             stack.callback(self._consumer.close)
             stack.callback(self._work.close)
+
+
+def _refuse_stall(stalled_s: float) -> None:
+    if stalled_s > SESSION_TIMEOUT_MS / 1_000:
+        raise LaneError(f"stalled for {stalled_s:.0f} s, past the session timeout; its partitions may be lost")
 
 
 def should_drain(table: ControlTable, identity: LaneIdentity) -> bool:

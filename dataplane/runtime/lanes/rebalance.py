@@ -2,7 +2,8 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from confluent_kafka import Consumer, TopicPartition
 
@@ -17,6 +18,8 @@ class Rebalance:
     """Callbacks for partitions that are assigned, revoked or lost. The client calls them in `poll`.
 
     A closing lane has made its last checkpoint, or has failed and must not make one: it only releases partitions.
+
+    busy_s: total time spent in the callbacks
     """
 
     def __init__(
@@ -37,6 +40,7 @@ class Rebalance:
         forget:      commit nothing more for this slot
         """
         self.is_closing = False
+        self.busy_s = 0.0
         self._writer = writer
         self._slots = slots
         self._partitions = partitions
@@ -47,31 +51,42 @@ class Rebalance:
 
     def assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Own the assigned partitions."""
-        slots = self._slots_of("assigned", partitions)
-        self._partitions.assign(slots)
-        self._crashes.assigned(map(self._partitions.file_name, slots), time.time())
-        consumer.incremental_assign(partitions)
+        with self._timed():
+            slots = self._slots_of("assigned", partitions)
+            self._partitions.assign(slots)
+            self._crashes.assigned(map(self._partitions.file_name, slots), time.time())
+            consumer.incremental_assign(partitions)
 
     def revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Wait briefly for work in progress, checkpoint it, then release the partitions."""
-        slots = self._slots_of("revoked", partitions)
-        if not self.is_closing:
-            self._stop_work(slots)
-            self._finish_work()
-        self._release(slots)
-        for slot in slots:
-            self._crashes.let_go(self._partitions.file_name(slot))
-        consumer.incremental_unassign(partitions)
+        with self._timed():
+            slots = self._slots_of("revoked", partitions)
+            if not self.is_closing:
+                self._stop_work(slots)
+                self._finish_work()
+            self._release(slots)
+            for slot in slots:
+                self._crashes.let_go(self._partitions.file_name(slot))
+            consumer.incremental_unassign(partitions)
 
     def lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Drop partitions that another lane already owns, and commit nothing."""
-        slots = self._slots_of("lost", partitions)
-        if not self.is_closing:
-            self._stop_work(slots)
-        self._release(slots)
-        for slot in slots:
-            self._crashes.lost(self._partitions.file_name(slot))
-        consumer.incremental_unassign(partitions)
+        with self._timed():
+            slots = self._slots_of("lost", partitions)
+            if not self.is_closing:
+                self._stop_work(slots)
+            self._release(slots)
+            for slot in slots:
+                self._crashes.lost(self._partitions.file_name(slot))
+            consumer.incremental_unassign(partitions)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        begun_s = time.monotonic()
+        try:
+            yield
+        finally:
+            self.busy_s += time.monotonic() - begun_s
 
     def _release(self, slots: list[int]) -> None:
         self._partitions.release(slots)

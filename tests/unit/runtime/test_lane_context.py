@@ -1,5 +1,6 @@
 """One contract over the real lane (on in-memory topics) and the in-memory lane that tests of works use."""
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +12,8 @@ from confluent_kafka import KafkaError
 from dataplane.ledger.deadletter import CAUSE_HEADER
 from dataplane.ledger.meta import META_HEADER, Headers
 from dataplane.record_limits import CLIENT_MAX_BYTES
-from dataplane.runtime.lanes.context import LaneContext, LaneIdentity
+from dataplane.runtime.kafka import SESSION_TIMEOUT_MS
+from dataplane.runtime.lanes.context import LaneContext, LaneError, LaneIdentity
 from dataplane.runtime.lanes.lane import Lane
 from dataplane.runtime.producers.tracked_producer import RecordTooLargeError
 from tests.support.failing_lanes import World, in_memory
@@ -186,6 +188,43 @@ def test_failed_commit_is_repeated_with_the_next_checkpoint(tmp_path: Path):
         lane._committed(KafkaError(KafkaError.REQUEST_TIMED_OUT), [place])
         driver.commit()
         assert commits == [(0, 1), (0, 1)]
+
+
+def stall(lane: Lane, monkeypatch: pytest.MonkeyPatch, in_callback: bool = False) -> None:
+    """Let the clock advance past the session timeout in the consumer's next wait, or in a callback during it."""
+    poll, clock, advanced_s = lane._consumer.poll, time.monotonic, 0.0
+
+    def advance() -> None:
+        nonlocal advanced_s
+        advanced_s += SESSION_TIMEOUT_MS / 1_000 + 1
+
+    def waiting(timeout_s: float) -> Any:
+        if in_callback:
+            monkeypatch.setattr(lane._rebalance, "_stop_work", lambda _: advance())
+            lane._rebalance.lost(lane._consumer, [lane.slots.at(SLOT)])
+        else:
+            advance()
+        return poll(timeout_s)
+
+    monkeypatch.setattr(lane._consumer, "poll", waiting)
+    monkeypatch.setattr(time, "monotonic", lambda: clock() + advanced_s)
+
+
+def test_lane_that_was_suspended_in_its_wait_hands_over_nothing_and_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with closing(RealDriver(tmp_path)) as driver:
+        stall(driver.real, monkeypatch)
+        with pytest.raises(LaneError, match="stalled for 7 s"):
+            driver.deliver(message(0))
+        assert driver.work.read == []
+
+
+def test_slow_rebalance_callback_is_no_stall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with closing(RealDriver(tmp_path)) as driver:
+        stall(driver.real, monkeypatch, in_callback=True)
+        driver.real._fetch()
+        assert not driver.real.owns(SLOT)
 
 
 @pytest.fixture(params=[MemoryDriver, RealDriver])

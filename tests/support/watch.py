@@ -48,7 +48,7 @@ class Offsets:
     """Monitor that reads the committed offsets of every lane group four times a second, in a thread."""
 
     def __init__(self, kafka: str, cell: str, topics: dict[Purpose, TopicRecord]) -> None:
-        self.fell: list[str] = []
+        self._fell: list[str] = []
         self._ended = threading.Event()
         self._groups = {
             lane_group(cell, kind): [
@@ -62,6 +62,12 @@ class Offsets:
         self._highest: dict[tuple[str, str, int], int] = {}
         self._thread = threading.Thread(target=self._watch, name="offsets", daemon=True)
         self._thread.start()
+
+    @property
+    def fell(self) -> list[str]:
+        """Each decrease. Asserts that offsets of every group were read: otherwise nothing was watched."""
+        assert {group for group, *_ in self._highest.copy()} == self._groups.keys()
+        return self._fell
 
     def close(self) -> None:
         """Stop the thread."""
@@ -89,5 +95,5 @@ class Offsets:
             before = self._highest.get(name, -1)
             if place.error is None and place.offset >= 0:
                 if place.offset < before:
-                    self.fell.append(f"{name}: {before} -> {place.offset} at {time.time():.1f}")
+                    self._fell.append(f"{name}: {before} -> {place.offset} at {time.time():.1f}")
                 self._highest[name] = max(before, place.offset)

@@ -21,7 +21,7 @@ def test_500_responses_are_retried_through_the_retrier_until_delivery(plane: Dat
     retry = {"local_tries": 2, "delays_s": [1]}
     key = plane.add_pipe("flaky", {"crm": {"url": plane.receiver.url(path), "retry": retry}})
     with plane.sender(key, 20) as sender:
-        time.sleep(1)
+        until(lambda: len(sender.acked) >= 20, "events are ACKed", 30)
 
     def all_are_retrying() -> bool:
         return plane.whole("flaky").at("crm", Bin.RETRYING) == sender.positions
@@ -31,7 +31,7 @@ def test_500_responses_are_retried_through_the_retrier_until_delivery(plane: Dat
     whole = plane.settled("flaky", sender.positions, 120)
     assert whole.at("crm", Bin.DELIVERED) == sender.positions
     got = plane.receiver.got[path]
-    assert {r.position for r in got} == sender.positions
+    assert Counter(r.position for r in got if r.answered == 200) == Counter(sender.positions), "each is delivered once"
     assert len({(r.position, r.id, r.digest) for r in got}) == len(sender.positions), "same id and body each time"
 
 
@@ -39,13 +39,15 @@ def test_400_response_is_dead_after_one_attempt_with_its_cause(plane: DataPlane)
     path = "/says-no"
     plane.receiver.answers[path] = 400
     key = plane.add_pipe("refuses", {"crm": {"url": plane.receiver.url(path)}})
-    with plane.sender(key, 10) as sender:  # too few to suspend the destination
-        time.sleep(1)
-    whole = plane.settled("refuses", sender.positions)
-    assert whole.at("crm", Bin.DEAD) == sender.positions
-    assert Counter(r.position for r in plane.receiver.got[path]) == Counter(sender.positions), "one attempt each"
+    events = [{"n": n} for n in range(10)]  # too few to suspend the destination
+    status, _, text = plane.post(key, json.dumps(events).encode())
+    assert status == 202
+    positions = {item["position"] for item in json.loads(text)["items"]}
+    whole = plane.settled("refuses", positions)
+    assert whole.at("crm", Bin.DEAD) == positions
+    assert Counter(r.position for r in plane.receiver.got[path]) == Counter(positions), "one attempt each"
     letters = dead_letters(plane, "refuses")
-    assert {letter.position for letter in letters} == sender.positions
+    assert {letter.position for letter in letters} == positions
     assert {(letter.node, letter.cause) for letter in letters} == {("transmit:crm", "rejected")}
 
 
@@ -73,7 +75,8 @@ def test_message_whose_step_fails_is_dead_and_the_rest_of_its_batch_continues(pl
     status, _, text = plane.post(key, json.dumps(events).encode())
     assert status == 202
     positions = [item["position"] for item in json.loads(text)["items"]]
-    bad = {position for n, position in enumerate(positions) if n % 10 == 3}
+    originals = {positions[n]: events[n] for n in range(100) if n % 10 == 3}
+    bad = originals.keys()
 
     whole = plane.settled("steps", set(positions))
     assert whole.upstream(Bin.DEAD) == bad
@@ -81,7 +84,7 @@ def test_message_whose_step_fails_is_dead_and_the_rest_of_its_batch_continues(pl
     received = {r.position: json.loads(r.body) for r in plane.receiver.got["/steps"]}
     assert all(received[positions[n]]["total"] == n + 0.5 for n in range(100) if n % 10 != 3)
     letters = dead_letters(plane, "steps")
-    assert {letter.position for letter in letters} == bad
     assert {(letter.node, letter.cause) for letter in letters} == {("normalize", "step")}
     assert all("normalize[0] cast total" in letter.detail and "secret" not in letter.detail for letter in letters)
-    assert all(b"secret-text" in letter.body for letter in letters), "the original is kept completely"
+    assert {letter.position: json.loads(letter.body) for letter in letters} == originals
+    assert len(letters) == len(originals)

@@ -26,6 +26,7 @@ from tests.support.messages import DeadLetter, dead_letters
 pytestmark = pytest.mark.timeout(1_200)
 EVENTS: Final = 10  # too few to suspend a destination
 PIPE: Final = "wild"
+REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 # Recoverable: how they fail, and the reported cause (one of two where it depends on timing).
 RECOVERABLE: Final[dict[str, tuple[Behaviour, str]]] = {
@@ -36,7 +37,7 @@ RECOVERABLE: Final[dict[str, tuple[Behaviour, str]]] = {
     "talks-nonsense": (so.garbage, "transport protocol"),
     "hints-on": (so.endless_hints, "informational"),
     **{f"fails-{code}": (status(code), "server-error") for code in (500, 502, 503, 504)},
-    **{f"moved-{code}": (status(code), "redirect") for code in (301, 302, 303, 307, 308)},
+    **{f"moved-{code}": (status(code), "redirect") for code in REDIRECTS},
     "throttles": (so.throttled(None), "throttled"),
     "throttles-junk": (so.throttled("soon"), "throttled"),
     "throttles-past": (so.throttled("-5"), "throttled"),
@@ -115,7 +116,7 @@ class Wild:
         answers |= {f"/says-{code}": code for code in NEVER_RETRIED}
         answers["/flaps"] = so.flapping(status(204), status(503), each_s=2)
         answers["/forgets-answers"] = so.once(so.close, status(204))
-        for code in (301, 302, 303, 307, 308):
+        for code in REDIRECTS:
             answers[f"/moved-{code}"] = so.redirected(code, self.canary.url("/canary"))
 
     def recover(self) -> None:
@@ -198,6 +199,11 @@ def test_each_failure_is_reported_with_its_cause(outcome: Outcome, name: str, ca
     assert all(attempt.next_us for attempt in failed if attempt.outcome == "parked"), "with the time of the next try"
 
 
+@pytest.mark.parametrize("name", ["resets", "refuses", "unknown-name"])
+def test_failed_message_is_retried_locally_first(outcome: Outcome, name: str):
+    assert (1, "retry") in {(attempt.number, attempt.outcome) for attempt in outcome.attempts[name]}
+
+
 @pytest.mark.parametrize(("name", "reason"), TLS_REASONS.items())
 def test_bad_certificate_is_reported_with_its_flaw(outcome: Outcome, name: str, reason: str):
     failed = [
@@ -234,6 +240,8 @@ def test_4xx_is_dead_after_one_attempt(outcome: Outcome, code: int):
 
 
 def test_redirect_is_never_followed(outcome: Outcome):
+    for code in REDIRECTS:
+        assert any(received.answered == code for received in outcome.got[f"moved-{code}"])
     assert outcome.canary == 0
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.facts import Fact
-from dataplane.transmit.destinations.targets import STORM
 from tests.support.behaviours import hang, late
 from tests.support.data_plane import DataPlane, until
 
 pytestmark = pytest.mark.timeout(1_200)
 AT_ONCE = 4
+STORM = 20  # refusals in a row suspend a destination
 
 
 def broken_and_healthy(plane: DataPlane, name: str, **fields: Any) -> dict[str, dict[str, Any]]:
@@ -27,7 +27,7 @@ def test_storm_of_refusals_is_held_instead_of_dead_and_ends_with_a_newer_record(
     destinations = broken_and_healthy(plane, "storm")
     key = plane.add_pipe("storm", destinations)
     with plane.sender(key, 100) as sender:
-        time.sleep(3)
+        until(lambda: len(sender.acked) >= 10 * STORM, "many events are ACKed", 60)
 
     def all_are_dead_or_held() -> bool:
         whole = plane.whole("storm")
@@ -41,7 +41,7 @@ def test_storm_of_refusals_is_held_instead_of_dead_and_ends_with_a_newer_record(
     plane.cluster.publish_destinations("storm", destinations)
     plane.wait_applied()
     with plane.sender(key, 50) as again:
-        time.sleep(1)
+        until(lambda: len(again.acked) >= STORM, "new events are ACKed", 30)
     until(
         lambda: plane.whole("storm").at("crm", Bin.DELIVERED) >= again.positions,
         "new events are delivered, held ones stay held",

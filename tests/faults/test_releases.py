@@ -184,12 +184,13 @@ def known_health(plane: DataPlane) -> CellErrorRate:
     return health_before(plane.cluster.cell, datetime.now(UTC))
 
 
-def nothing_is_lost(plane: DataPlane, pipe: str, sender: Sender) -> None:
-    """Check that sender, receiver and ledger agree, except for messages that the bad release made dead."""
+def nothing_is_lost(plane: DataPlane, pipe: str, sender: Sender, *, refuses: bool = False) -> None:
+    """Check that sender, receiver and ledger agree. `refuses`: the release makes messages dead, and only that one."""
     whole = plane.settled(pipe, sender.positions, 120)
     got = Counter(received.position for received in plane.receiver.got[f"/{pipe}"])
     dead = whole.at("crm", Bin.DEAD)
     assert whole.lost() == 0
+    assert bool(dead) == refuses
     missing = sender.positions - got.keys() - dead
     assert not missing, {str(bin_): found for bin_ in Bin if (found := len(missing & whole.at("crm", bin_)))}
     assert not plane.offsets.fell
@@ -229,7 +230,7 @@ def test_bad_release_that_comes_up_is_rolled_back_within_two_minutes(
     assert rollout.state == "rolled back"
     assert re.search(why, rollout.why)
     assert took_s <= BACK_S
-    nothing_is_lost(plane, pipe, sender)
+    nothing_is_lost(plane, pipe, sender, refuses=planted == {"after": REFUSES})
 
 
 @pytest.mark.long

@@ -116,6 +116,13 @@ def taken(receiver: Receiver, status: int = 204) -> list[str]:
     return [one.id for one in receiver.got["/crm"] if one.answered == status]
 
 
+def redrive(api: Api, pipe: str, chosen: dict[str, Any]) -> None:
+    """Redrive the chosen dead letters, and wait until that is done."""
+    move = api.post(f"{pipe}/moves/", chosen)
+    assert move["total"] == len(chosen["ids"])
+    until(lambda: api.get(f"{pipe}/moves/{move['id']}/")["state"] == "done", "the redrive is done")
+
+
 def test_refusing_destination_is_suspended_reported_probed_and_gets_everything(box: Box, api: Api, receiver: Receiver):
     pipe, key = live_pipe(api, "repaired", receiver.url("/crm"))
     receiver.answers["/crm"] = 401
@@ -151,6 +158,7 @@ def test_refusing_destination_is_suspended_reported_probed_and_gets_everything(b
     assert now["destination"]["state"] == "active"
     more = send(box, key, 5)
     until(lambda: more <= set(taken(receiver)), "new events are delivered at once")
+    assert len(taken(receiver)) == stored + len(more), "no message twice, later either"
 
 
 def test_paused_pipe_accepts_holds_and_finally_delivers(box: Box, api: Api, receiver: Receiver):
@@ -183,10 +191,12 @@ def test_dead_letter_is_shown_with_its_message_and_redriven_once(box: Box, api: 
     shown = api.get(f"{pipe}/dead-letters/{letters[0]['id']}/")
     assert json.loads(shown["message"]["body"])["note"] == "x" * 200
     receiver.answers["/crm"] = 204
-    chosen = {"destination": "crm", "ids": [letters[0]["message_id"], letters[1]["message_id"]]}
-    move = api.post(f"{pipe}/moves/", chosen)
-    assert move["total"] == 2
-    until(lambda: api.get(f"{pipe}/moves/{move['id']}/")["state"] == "done", "the redrive is done")
-    until(lambda: sorted(taken(receiver)) == sorted(chosen["ids"]), "both delivered, once")
+    ids = [letter["message_id"] for letter in letters[:3]]
+    chosen = {"destination": "crm", "ids": ids[:2]}
+    redrive(api, pipe, chosen)
+    until(lambda: set(taken(receiver)) >= set(ids[:2]), "both are delivered")
     with pytest.raises(urllib.error.HTTPError, match="409"):
         api.post(f"{pipe}/moves/", chosen)
+    redrive(api, pipe, {"destination": "crm", "ids": ids[2:]})  # takes the same way: a repeat would come before it
+    until(lambda: ids[2] in taken(receiver), "another one is delivered")
+    assert sorted(taken(receiver)) == sorted(ids), "each is delivered once, and no other"

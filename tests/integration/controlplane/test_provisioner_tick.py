@@ -328,13 +328,15 @@ tick()
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param("_bind", id="after the topics are made, before they are bound"),
+        pytest.param("first_readers", id="after the topics are made, before their first offsets are committed"),
+        pytest.param("_bind", id="after the first offsets, before the topics are bound"),
+        pytest.param("submit", id="after binding, before the application is requested"),
         pytest.param("desired_records", id="after placing, before publishing"),
         pytest.param("start_ramp", id="after publishing, before the ramp"),
     ],
 )
 def test_tick_killed_at_any_stage_is_completed_by_later_ticks(
-    provisioner: Provisioner, cell: str, pipe: Pipe, environment: dict[str, str], name: str
+    provisioner: Provisioner, cell: str, pipe: Pipe, environment: dict[str, str], tmp_path: Path, name: str
 ):
     code = KILLED.format(name=name)
     killed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=False)
@@ -348,6 +350,8 @@ def test_tick_killed_at_any_stage_is_completed_by_later_ticks(
         provisioner.tick()
         time.sleep(0.2)
     assert {topic.topic_id for topic in Topic.objects.filter(cell=cell)} == {found.topic_id for found in made.values()}
+    application = DesiredApplication(cell, 1, control_settings().cell_master, RELEASE)
+    assert LocalCompute(tmp_path).observe(cell).desired == application
     keys = [type(record).__name__ for record in of_pipe(pipe)]
     assert len(keys) == len(set(keys)), "each record is published once"
 

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[3]
 APPLICATION = """
 import argparse, sys, threading, time
 from pathlib import Path
+import dataplane.names
 from pyspark.sql import SparkSession
 
 named = argparse.ArgumentParser()
@@ -26,10 +27,12 @@ for name in ("--cell", "--epoch", "--incarnation"):
     named.add_argument(name)
 named = named.parse_args()
 spark = SparkSession.builder.getOrCreate()
+imported_by_driver = dataplane.names.__file__
 
 def lane(_rows):
     import dataplane.names, time
-    Path({mark!r} + named.incarnation).write_text(sys.executable + " " + dataplane.names.__file__)
+    words = (sys.executable, imported_by_driver, dataplane.names.__file__)
+    Path({mark!r} + named.incarnation).write_text("\\n".join(words))
     time.sleep(300)
 
 threading.Thread(target=lambda: spark.sparkContext.parallelize([0], 1).foreachPartition(lane), daemon=True).start()
@@ -61,9 +64,10 @@ def test_spark_submit_runs_the_release_and_a_killed_jvm_leaves_no_orphan(tmp_pat
     try:
         mark = tmp_path / f"mark-{incarnation}"
         until(lambda: mark.exists() and mark.read_text())
-        interpreter, _, module = mark.read_text().partition(" ")
+        interpreter, *modules = mark.read_text().splitlines()
         assert interpreter == sys.executable
-        assert ".zip" in module, "a lane runs the release, not the checkout"
+        assert len(modules) == 2
+        assert all(f"{release}.zip/" in module for module in modules), "driver and lane run the release"
         jvm = next(process for process in members(incarnation) if process.pid == kept.running.pid)
         assert "java" in jvm.name()
         jvm.kill()

@@ -1,7 +1,10 @@
 """Ingest replicas are added and removed by the supervisor under load: every ACK is in the ledger."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from typing import Self
 
+import psutil
 import pytest
 
 from controlplane.compute.files import ComputeFiles
@@ -31,24 +34,67 @@ def box(cluster: Cluster) -> Iterator[Box]:
         yield running
 
 
+@pytest.fixture
+def books(cluster: Cluster) -> Iterator[AuditReader]:
+    with closing(AuditReader(cluster.kafka, cluster.topics)) as made:
+        yield made
+
+
 def programs(box: Box) -> list[str]:
     snapshot = living(box.settings)
     return [entry.name for entry in snapshot.programs] if snapshot else []
 
 
-def test_replica_is_added_and_removed_again_under_load(box: Box, cluster: Cluster):
-    files, books = ComputeFiles(box.var), AuditReader(cluster.kafka, cluster.topics)
-    with Sender(box.settings.ports["PENSTOCK_INGEST_PORT"], KEY, 200.0) as sender:
+class Load:
+    """Senders, as many as are begun, until the block ends."""
+
+    def __init__(self, port: int) -> None:
+        self._port, self._stack = port, ExitStack()
+        self.senders: list[Sender] = []
+
+    def __enter__(self) -> Self:
+        self.begin(200.0)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def begin(self, rate: float) -> None:
+        """Start one more sender, with connections of its own."""
+        self.senders.append(self._stack.enter_context(Sender(self._port, KEY, rate)))
+
+    @property
+    def positions(self) -> set[str]:
+        """Return the positions of the ACKed events."""
+        return set().union(*(sender.positions for sender in self.senders))
+
+
+def has_senders(pid: int, port: int) -> bool:
+    """Return True if a sender is connected to the replica of this process."""
+    found = psutil.Process(pid).net_connections("tcp")
+    return any(one.laddr.port == port and one.status == psutil.CONN_ESTABLISHED for one in found)
+
+
+def test_replica_is_added_and_removed_again_under_load(box: Box, books: AuditReader):
+    files, port = ComputeFiles(box.var), box.settings.ports["PENSTOCK_INGEST_PORT"]
+    with Load(port) as load:
         files.request_replicas(3)
-        box.wait_ready("ingest-3")
+        third = box.wait_ready("ingest-3")
+
+        def third_has_senders() -> bool:
+            load.begin(20.0)  # the kernel chooses the replica of a connection
+            return has_senders(third, port)
+
+        until(third_has_senders, "the third has load, too", 30)
         files.request_replicas(2)
         until(lambda: "ingest-3" not in programs(box), "the third has drained and gone", 40)
-        until(lambda: len(sender.acked) > 200, "events were ACKed", 30)
-    assert sender.refusals == [], "neither a new nor a draining replica refuses a request"
+        before = len(load.positions)
+        until(lambda: len(load.positions) > before + 200, "the others take events", 30)
+    refusals = [refusal for sender in load.senders for refusal in sender.refusals]
+    assert refusals == [], "neither a new nor a draining replica refuses a request"
 
     def told() -> bool:
         books.refresh()
-        return sender.positions <= Whole(books.accounts("replicas")).acked
+        return load.positions <= Whole(books.accounts("replicas")).acked
 
     until(told, "every ACK is in the books", 30)
-    books.close()

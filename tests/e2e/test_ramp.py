@@ -10,6 +10,7 @@ from localbox.testing import Box
 from tests.e2e.conftest import LIVE_MS, said_by
 from tests.e2e.editing import add_step
 from tests.e2e.look import Complaints, sign_in
+from tests.support.box_shell import delivered_count
 from tests.support.patience import MOST_STRETCH, Patience
 from tests.support.plane import until
 from tests.support.sender import Sender
@@ -70,6 +71,7 @@ def test_ramp_is_watched_to_its_end_and_a_bad_revision_is_rolled_back_on_screen(
         return {line.split(",")[0] for line in file.text().splitlines()[1:]}
 
     until(lambda: dead() | {one.position for one in got} == sender.positions, "each is delivered or named as dead", 90)
+    until(lambda: delivered_count(whole_box, "ramped") + len(dead()) >= len(sender.positions), "the ledger has all", 60)
     assert 0 < len(dead()) < len(sender.positions) / 4
     with Sender(port, made["key"], PER_S) as later:
         until(lambda: len(later.acked) > 2 * PER_S, "every partition has an event behind the others", 60)

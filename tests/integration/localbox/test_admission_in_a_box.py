@@ -7,7 +7,7 @@ import pytest
 
 from loadgen.scripted import Receiver
 from localbox.testing import box_of
-from tests.support.box_shell import shell_json
+from tests.support.box_shell import delivered_count, shell_json
 from tests.support.keyed import Keyed, numbers_of
 from tests.support.plane import until
 
@@ -53,6 +53,7 @@ def test_pipe_is_admitted_share_by_share_and_each_key_keeps_its_order():
             until(is_let_in, "all of it is let in", ADMITTED_S, seen=lambda: json.dumps(shell_json(box, SEEN)))
         total = sum(sender.acked.values())
         until(lambda: len({one.id for one in receiver.got["/in"]}) >= total, "all of it is delivered", 60)
+        until(lambda: delivered_count(box, "launch") >= total, "the ledger has it all", 60)
     assert sorted(set(shares)) == [20, 50, 100]
     assert numbers_of(receiver.got["/in"]) == {user: list(range(count)) for user, count in sender.acked.items()}
     receiver.close()

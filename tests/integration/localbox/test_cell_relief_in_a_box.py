@@ -9,7 +9,7 @@ import pytest
 
 from loadgen.scripted import Receiver
 from localbox.testing import Box, box_of
-from tests.support.box_shell import shell_json
+from tests.support.box_shell import delivered_count, shell_json
 from tests.support.plane import until
 from tests.support.sender import Sender
 
@@ -59,10 +59,12 @@ def seen(box: Box) -> str:
     return json.dumps(shell_json(box, SEEN))
 
 
-def delivers_once(receiver: Receiver, path: str, ids: set[str]) -> None:
-    """Wait until every ACKed message is delivered, and assert that each was delivered once."""
-    until(lambda: {one.id for one in receiver.got[path]} >= ids, f"all of {path} is delivered", 90)
-    assert Counter(one.id for one in receiver.got[path]) == Counter(ids)
+def delivers_once(box: Box, receiver: Receiver, pipe: str, ids: set[str]) -> None:
+    """Wait until every ACKed message is delivered, also in the ledger; assert that each was delivered once."""
+    got = receiver.got[f"/{pipe}"]
+    until(lambda: {one.id for one in got} >= ids, f"all of {pipe} is delivered", 90)
+    until(lambda: delivered_count(box, pipe) >= len(ids), "the ledger has them all", 90)
+    assert Counter(one.id for one in got) == Counter(ids)
 
 
 @pytest.mark.long
@@ -90,5 +92,5 @@ def test_cell_short_of_lanes_has_a_pipe_migrated_to_a_new_cell():
         assert after["on"] == {"large": "c2", "small": "c1"}
         assert [(pipe, state, by) for pipe, state, by, _ in after["moves"]] == [("large", "done", None)]
         for name, sender in senders.items():
-            delivers_once(receiver, f"/{name}", {acked.id for acked in sender.acked})
+            delivers_once(box, receiver, name, {acked.id for acked in sender.acked})
     receiver.close()

@@ -3,13 +3,15 @@
 import http.client
 import json
 import logging
+from collections import Counter
 from typing import Final
 
 import pytest
 
+from controlplane.compute.processes import members
 from loadgen.scripted import Receiver
 from localbox.testing import Box, box_of
-from tests.support.box_shell import shell_json
+from tests.support.box_shell import delivered_count, shell_json
 from tests.support.plane import until
 
 SLEEPS_AFTER_S: Final = 60
@@ -34,9 +36,10 @@ from controlplane.settings import control_settings
 from mgmt.models import Cell, CellVerdict, PipeRevision, ScaleGroup
 from mgmt.cells.queries.control import cell_lines
 from django.utils import timezone
-cell, files = Cell.objects.get(), ComputeFiles(control_settings().var)
+cell = Cell.objects.get()
+running = ComputeFiles(control_settings().var).running(cell.id)
 print(json.dumps({"live": PipeRevision.objects.filter(state="live").exists(), "asleep": cell.is_asleep,
-    "epoch": cell.epoch, "runs": files.running(cell.id) is not None,
+    "epoch": cell.epoch, "runs": running is not None, "incarnation": running.incarnation if running else "",
     "verdict": str(CellVerdict.objects.values_list("state", flat=True).first()),
     "heard": sum(cell_lines(timezone.now())[0].heard.values()),
     "why": list(ScaleGroup.objects.filter(cell=cell).values_list("why", flat=True))}))
@@ -69,12 +72,15 @@ def test_cell_sleeps_without_messages_and_wakes_for_the_next_message():
         until(lambda: shell_json(box, SEEN)["live"], "the pipe is live", LIVE_S)
         acked = {post(port, key, {"n": n}) for n in range(5)}
         until(lambda: {one.id for one in receiver.got["/in"]} >= acked, "the first are delivered", 60)
+        application = shell_json(box, SEEN)["incarnation"]
+        assert members(application), "its processes are found"
 
         def sleeps() -> bool:
             now = shell_json(box, SEEN)
             return now["asleep"] and not now["runs"] and not now["heard"]
 
         until(sleeps, "nothing of it runs any more", SLEEPS_AFTER_S + 120, seen=lambda: seen(box))
+        assert members(application) == []
         before = shell_json(box, SEEN)
         assert before["verdict"] == "stable", "a sleeping cell is stable"
         acked |= {post(port, key, {"n": n}) for n in range(5, 8)}
@@ -84,5 +90,6 @@ def test_cell_sleeps_without_messages_and_wakes_for_the_next_message():
         after = shell_json(box, SEEN)
         assert (after["asleep"], after["epoch"]) == (False, before["epoch"] + 1)
         log.info("the first message waited for %.1f s", took)
-    assert len(receiver.got["/in"]) == len(acked) == 8
+        until(lambda: delivered_count(box, "rare") == len(acked) == 8, "the ledger has them all", 60)
+    assert Counter(one.id for one in receiver.got["/in"]) == Counter(acked), "each is delivered once"
     receiver.close()

@@ -1,5 +1,6 @@
 """SIGKILL at seeded random moments under load: nothing ACKed is lost, and each repeat is the same message."""
 
+import itertools
 import logging
 import os
 import random
@@ -11,6 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from dataplane.ledger.bins import Bin
+from dataplane.names import LANE_KINDS
 from tests.support.data_plane import REPLICAS, DataPlane, until
 from tests.support.sender import Sender
 from tests.support.sizes import KILLS
@@ -19,7 +21,7 @@ log = logging.getLogger(__name__)
 RATE = 200.0
 BACK_S = 30.0
 SEND_LIMIT = 64  # the destination's concurrency: the limit of sends in flight
-Victim = Callable[[random.Random], int]
+Victim = Callable[[], int]  # returns the pid of the next process to kill; each is killed in turn
 Victims = Callable[[DataPlane], Victim]
 Span = tuple[float, float]
 LANES = ("process-0", "transmit-0", "retrier-0", "transmit-retry-0")
@@ -46,10 +48,18 @@ def check(plane: DataPlane, pipe: str, sender: Sender, kills: int) -> None:
     assert not plane.offsets.fell, "committed offsets went backwards"
 
 
-def lanes_back(plane: DataPlane, since_us: int, killed: int) -> float:
+def ending_with(plane: DataPlane, pid: int) -> frozenset[int]:
+    """Return the pids that end with this process; with a driver, all lanes end."""
+    plane.heartbeats.refresh()
+    lanes = {beat.pid for beat in plane.heartbeats.latest.values() if beat.kind in LANE_KINDS}
+    is_driver = pid not in lanes | plane.ingest_pids()
+    return frozenset({pid} | lanes if is_driver else {pid})
+
+
+def lanes_back(plane: DataPlane, since_us: int, killed: frozenset[int]) -> float:
     def back() -> bool:
         plane.heartbeats.refresh()
-        return plane.heartbeats.lanes_are_back(plane.partitions, since_us=since_us, not_pids=frozenset({killed}))
+        return plane.heartbeats.lanes_are_back(plane.partitions, since_us=since_us, not_pids=killed)
 
     return until(back, "all lanes are back", 4 * BACK_S)
 
@@ -61,9 +71,10 @@ def allowed_s() -> float:
 
 def kill_at_random(plane: DataPlane, chance: random.Random, victim: Victim, between_s: Span) -> float:
     time.sleep(chance.uniform(*between_s))
-    pid, since_us = victim(chance), time.time_ns() // 1_000
+    pid = victim()
+    killed, since_us = ending_with(plane, pid), time.time_ns() // 1_000
     os.kill(pid, signal.SIGKILL)
-    return lanes_back(plane, since_us, pid)
+    return lanes_back(plane, since_us, killed)
 
 
 def run(plane: DataPlane, pipe: str, victim: Victim, *, kills: int, seed: int, between_s: Span) -> None:
@@ -78,15 +89,23 @@ def run(plane: DataPlane, pipe: str, victim: Victim, *, kills: int, seed: int, b
 
 
 def drivers(plane: DataPlane) -> Victim:
-    return lambda chance: chance.choice([plane.driver_pid, plane.python_driver_pid])()
+    turns = itertools.cycle([plane.driver_pid, plane.python_driver_pid])
+
+    def victim() -> int:
+        pid_of = next(turns)
+        return pid_of()
+
+    return victim
 
 
 def workers(plane: DataPlane) -> Victim:
-    return lambda chance: plane.lane_pid(chance.choice(LANES[:2]))
+    turns = itertools.cycle(LANES)
+    return lambda: plane.lane_pid(next(turns))
 
 
 def replicas(plane: DataPlane) -> Victim:
-    return lambda chance: plane.replicas.pid(chance.choice(REPLICAS))
+    turns = itertools.cycle(REPLICAS)
+    return lambda: plane.replicas.pid(next(turns))
 
 
 @pytest.mark.timeout(1_800)

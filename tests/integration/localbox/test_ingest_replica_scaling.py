@@ -70,9 +70,11 @@ class Load:
 
 
 def has_senders(pid: int, port: int) -> bool:
-    """Return True if a sender is connected to the replica of this process."""
-    found = psutil.Process(pid).net_connections("tcp")
-    return any(one.laddr.port == port and one.status == psutil.CONN_ESTABLISHED for one in found)
+    """Return True if a sender of this test is connected to the replica of that process."""
+    senders = {
+        one.laddr.port for one in psutil.Process().net_connections("tcp") if one.raddr and one.raddr.port == port
+    }
+    return any(one.raddr and one.raddr.port in senders for one in psutil.Process(pid).net_connections("tcp"))
 
 
 def test_replica_is_added_and_removed_again_under_load(box: Box, books: AuditReader):

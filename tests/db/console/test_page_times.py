@@ -1,7 +1,7 @@
 """Server time of the pages of a busy tenant: 200 pipes, and an hour with one million messages in the ledger.
 
-The target is 150 ms for every page. Home and the page of a pipe miss it (docs/performance.md): their limits only notice
-that they become slower.
+The target is 150 ms for every page. Home and the page of a pipe miss it in slow hours of a shared machine
+(docs/performance.md): their limits only notice that they become slower.
 """
 
 import time

@@ -25,6 +25,7 @@ from dataplane.tables.signals import DestinationSignal, decode_signal
 READ_LIMIT: Final = 1_000
 SHUT_US: Final = 120_000_000  # a breaker opens for a minute: a longer time means that clocks differ
 RELEASING_US: Final = 30_000_000  # a release without a report for so long may have ended with its lane
+EXPECTED_US: Final = 10_000_000  # within this time after a recovery, its early release is expected to be reported
 RECENT_US: Final = (
     600_000_000  # a recovery without an early release (the lane was down) still starts one within this time
 )
@@ -38,6 +39,7 @@ class SignalState:
         self.early_releases: dict[DestinationKey, EarlyReleaseProgress] = {}
         self._views: dict[DestinationKey, DestinationSignal] = {}  # the newest signal of any lane
         self._recovered: dict[DestinationKey, int] = {}  # by destination: the time of the signal
+        self._closed_us: dict[DestinationKey, int] = {}  # by destination: when its breaker closed
         self._released = False
 
     def apply(self, key: str, value: bytes, now_us: int) -> None:
@@ -75,10 +77,12 @@ class SignalState:
         self._views[name] = msgspec.structs.replace(signal, until_us=min(signal.until_us, now_us + SHUT_US))
         if signal.breaker != "closed":
             self._recovered.pop(name, None)
+            self._closed_us.pop(name, None)
         elif before is None or before.breaker != "closed":
             release = self.early_releases.get(name)
             if signal.at_us > now_us - RECENT_US or (release is not None and release.running):
                 self._recovered[name] = signal.at_us
+                self._closed_us[name] = min(signal.at_us, now_us)
 
     def take_recovered(self) -> set[DestinationKey]:
         """Return and clear the recovered destinations without a complete early release since their recovery."""
@@ -101,11 +105,25 @@ class SignalState:
         return release is not None and release.running and now_us - release.at_us < RELEASING_US
 
     def will_be_returned(self, name: DestinationKey, place: PartitionKey, offset: int, now_us: int) -> bool:
-        """Return True if the running early release returns this message of the destination, and has not yet."""
+        """Return True if an early release will return this message of a tier: the running one, or one that is expected.
+
+        One is expected for a short time after the breaker has closed.
+        """
+        if self._expects_release(name, now_us):
+            return True
         if not self.is_releasing(name, now_us):
             return False
         release, key = self.early_releases[name], format_place(place)
         return release.reached.get(key, 0) <= offset < release.ends.get(key, 0)
+
+    def _expects_release(self, name: DestinationKey, now_us: int) -> bool:
+        closed_us = self._closed_us.get(name)
+        if closed_us is None:
+            return False
+        if now_us - closed_us >= EXPECTED_US or self.was_released_since(name, closed_us):
+            del self._closed_us[name]
+            return False
+        return True
 
     def was_released_since(self, name: DestinationKey, at_us: int) -> bool:
         """Return True if an early release of this destination was reported at or after `at_us`."""

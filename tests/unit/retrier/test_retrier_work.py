@@ -332,6 +332,44 @@ def test_message_that_waited_for_an_interrupted_release_is_forwarded(lane: Memor
     assert passed_on(lane) == ["id-0-0", "id-0-1", "id-0-2"]
 
 
+def test_due_message_of_a_recovered_destination_waits_for_its_release_to_begin(lane: MemoryLane, clock: Clock):
+    lane.work._background = []  # another lane releases
+    hear(lane, "open", until_us=NOW + 5 * S)
+    hear(lane, "closed", at_us=clock.wall_us)
+    lane.take(*(in_tier(lane, offset, NOW - S, topic="delay-5m") for offset in range(3)))
+    next_refresh(lane, clock)
+    assert (lane.unsettled(), passed_on(lane)) == (3, []), "the scan for the release runs"
+    release(lane, 0, end=2, at_us=clock.wall_us)
+    next_refresh(lane, clock)
+    lane.store()
+    assert lane.unsettled() == 2, "the release returns two; the other one was not found"
+    release(lane, 2, running=False, at_us=clock.wall_us)
+    next_refresh(lane, clock)
+    assert (lane.unsettled(), passed_on(lane)) == (0, [])
+
+
+def test_due_message_of_a_recovered_destination_waits_ten_seconds_at_most(lane: MemoryLane, clock: Clock):
+    lane.work._background = []  # another lane releases
+    hear(lane, "closed", at_us=clock.wall_us)
+    lane.take(in_tier(lane, 0, NOW - S, topic="delay-5m"), parked(lane, 7, NOW - S))
+    next_refresh(lane, clock)
+    assert passed_on(lane) == ["id-0-7"], "one that was not in a tier is not delayed"
+    clock.advance(7)
+    next_refresh(lane, clock)
+    assert len(passed_on(lane)) == 1
+    next_refresh(lane, clock)
+    assert passed_on(lane) == ["id-0-7", "id-0-0"]
+
+
+def test_destination_that_fails_again_gets_only_probes(lane: MemoryLane, clock: Clock):
+    known(lane)
+    hear(lane, "closed", at_us=clock.wall_us)
+    lane.take(in_tier(lane, 0, NOW - S, topic="delay-5m"))
+    hear(lane, "open", at_us=clock.wall_us, until_us=clock.wall_us + 60 * S)
+    next_refresh(lane, clock)
+    assert (passed_on(lane), len(metas(lane, "delay-5m"))) == ([], 1)
+
+
 @pytest.mark.parametrize(
     ("number", "size"),
     [

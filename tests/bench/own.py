@@ -43,6 +43,7 @@ from tests.support.memory_lane import MemoryLane
 
 PASSES: Final = 400  # the kernel samples at most every 4 ms
 SAMPLE_S: Final = 0.001
+KEY: Final = b"ada@example.com"
 TOLD: Final = 12  # functions reported per hop
 Passes = Iterator[tuple[float, int]]  # thread CPU seconds, messages
 
@@ -81,7 +82,7 @@ class EchoSender(transmitting.MemorySender):
             yield HttpResponse(token, 204, 0, "", "", False, total_us=500)
 
 
-def _batch(first: int, **more: Any) -> list[Message]:
+def _batch(first: int, key: bytes | None, **more: Any) -> list[Message]:
     """Return messages of one partition as the preceding hop wrote them."""
     made = []
     if more:  # written by a process lane in one batch
@@ -96,16 +97,16 @@ def _batch(first: int, **more: Any) -> list[Message]:
         )
         meta.stored_ms = (came_us + 1_500) // 1_000 if more else 0
         headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
-        made.append(Message(partition=0, offset=number, value=bytes(bytearray(EVENT)), headers=headers))
+        made.append(Message(partition=0, offset=number, key=key, value=bytes(bytearray(EVENT)), headers=headers))
     return made
 
 
-def _carry(lane: MemoryLane, sampler: Sampler, **more: Any) -> Passes:
+def _carry(lane: MemoryLane, sampler: Sampler, key: bytes | None = None, **more: Any) -> Passes:
     """Process a batch, poll until it is settled, then continue with the next one."""
-    lane.producer = TrackedProducer(Loopback(BATCH))  # type: ignore[assignment]
+    lane.producer = TrackedProducer(Loopback(2 * BATCH))  # type: ignore[assignment]
     window = lane.windows[0] = AckWindow(0)
     for number in range(PASSES):
-        messages = _batch(number * BATCH, **more)
+        messages = _batch(number * BATCH, key, **more)
         with sampler.on():
             begun_s = time.thread_time()
             window.take_all([message.offset() for message in messages], list(map(len, messages)))
@@ -120,11 +121,12 @@ def _carry(lane: MemoryLane, sampler: Sampler, **more: Any) -> Passes:
         lane.lags.take()
 
 
-def process(steps: list[dict[str, Any]]) -> Callable[[Path, Sampler], Passes]:
-    """Return the passes of a process lane with these steps."""
+def process(steps: list[dict[str, Any]], **source: str) -> Callable[[Path, Sampler], Passes]:
+    """Return the passes of a process lane with these steps. `source`: fields of the source."""
 
     def passes(var: Path, sampler: Sampler) -> Passes:
-        yield from _carry(process_lane.opened(var, process_lane.plan(normalize=steps)), sampler)
+        plan = process_lane.plan(normalize=steps, sources={"shop": source})
+        yield from _carry(process_lane.opened(var, plan), sampler, KEY if "key" in source else None)
 
     return passes
 
@@ -155,6 +157,7 @@ def ingest(var: Path, sampler: Sampler) -> Passes:
 
 HOPS: Final[dict[str, Callable[[Path, Sampler], Passes]]] = {
     "process, 2 steps": process(STEPS),
+    "process, 2 steps, with a sequence": process(STEPS, key="customer.email", sequence="order.id"),
     "process, 5 steps and a predicate": process(FIVE_STEPS),
     "ingest, batches of 100": ingest,
     "transmit, signed": transmit,

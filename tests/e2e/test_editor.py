@@ -10,6 +10,12 @@ from tests.e2e.editing import add_step
 from tests.e2e.look import Complaints, sign_in
 
 VALUE = "Value (JSON or text)"
+# Types into the URL of the first destination as soon as the form is redrawn.
+TYPE_AT_SWAP = """text => document.addEventListener("htmx:afterSwap", () => {
+    const field = document.querySelector("[aria-label='URL of destination 1']");
+    field.value = text;
+    field.dispatchEvent(new Event("input", {bubbles: true}));
+}, {once: true})"""
 RECEIVER = "http://127.0.0.1:8999/crm"  # nothing listens, and nothing is sent
 
 
@@ -76,6 +82,12 @@ def test_input_typed_while_the_form_is_redrawn_is_kept(whole_box: Box, chrome: B
     expect(operation).to_have_value("remove")
     expect(url).to_have_value(f"{RECEIVER}/2")
     expect(url).to_be_focused()
+    expect(page.locator("#out-destination-0")).to_contain_text(f"POST {RECEIVER}/2")
+
+    page.evaluate(TYPE_AT_SWAP, f"{RECEIVER}/3")
+    page.get_by_role("button", name="Add step", exact=True).click()
+    expect(page.locator("#out-destination-0")).to_contain_text(f"POST {RECEIVER}/3")
+    page.get_by_role("button", name="Remove step 2", exact=True).click()
 
     while_it_is_answered(page, page.get_by_role("button", name="Add step", exact=True).click, path, "second")
     expect(page.get_by_label("Operation of step 2", exact=True)).to_be_visible()

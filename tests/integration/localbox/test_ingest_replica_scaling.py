@@ -1,5 +1,6 @@
 """Ingest replicas are added and removed by the supervisor under load: every ACK is in the ledger."""
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from typing import Self
@@ -84,7 +85,8 @@ def test_replica_is_added_and_removed_again_under_load(box: Box, books: AuditRea
         third = box.wait_ready("ingest-3")
 
         def third_has_senders() -> bool:
-            load.begin(20.0)  # the kernel chooses the replica of a connection
+            load.begin(5.0)  # the kernel chooses the replica of a connection
+            time.sleep(0.5)
             return has_senders(third, port)
 
         until(third_has_senders, "the third has load, too", 30)
@@ -99,4 +101,7 @@ def test_replica_is_added_and_removed_again_under_load(box: Box, books: AuditRea
         books.refresh()
         return load.positions <= Whole(books.accounts("replicas")).acked
 
-    until(told, "every ACK is in the books", 30)
+    def missing() -> str:
+        return f"{len(load.positions - Whole(books.accounts('replicas')).acked)} of {len(load.positions)} are missing"
+
+    until(told, "every ACK is in the books", 60, seen=missing)

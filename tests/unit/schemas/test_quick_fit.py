@@ -138,7 +138,7 @@ def test_decoders_of_schemas_do_not_corrupt_memory():
     """Types of customers are compiled by an extension in C, and one of its features does that."""
     script = "from tests.unit.schemas.test_quick_fit import check_unions as run; run()"
     command = [sys.executable, "-X", "faulthandler", "-c", script]
-    env = os.environ | {"PYTHONMALLOC": "debug"}
+    env = os.environ | {"PYTHONMALLOC": "debug", "PYTHONPATH": os.pathsep.join(sys.path)}
     ended = subprocess.run(command, check=False, env=env, cwd=ROOT, capture_output=True)
     assert ended.returncode == 0, ended.stderr[-2_000:].decode(errors="replace")
 

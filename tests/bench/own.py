@@ -27,6 +27,8 @@ from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.stopwatch import stamp
 from dataplane.ledger.units import MINUTE_US
 from dataplane.names import WIRE_VERSION
+from dataplane.process.sequence import SequenceTaps
+from dataplane.process.work import ProcessWork
 from dataplane.runtime.garbage import collect_rarely
 from dataplane.runtime.lanes.lane import BATCH
 from dataplane.runtime.lanes.window import AckWindow
@@ -104,6 +106,8 @@ def _batch(first: int, key: bytes | None, **more: Any) -> list[Message]:
 def _carry(lane: MemoryLane, sampler: Sampler, key: bytes | None = None, **more: Any) -> Passes:
     """Process a batch, poll until it is settled, then continue with the next one."""
     lane.producer = TrackedProducer(Loopback(2 * BATCH))  # type: ignore[assignment]
+    if isinstance(lane.work, ProcessWork):
+        lane.work._runner._sequence = SequenceTaps(lane.producer, lane.cell.topics["sequence"].name)
     window = lane.windows[0] = AckWindow(0)
     for number in range(PASSES):
         messages = _batch(number * BATCH, key, **more)
@@ -125,8 +129,8 @@ def process(steps: list[dict[str, Any]], **source: str) -> Callable[[Path, Sampl
     """Return the passes of a process lane with these steps. `source`: fields of the source."""
 
     def passes(var: Path, sampler: Sampler) -> Passes:
-        plan = process_lane.plan(normalize=steps, sources={"shop": source})
-        yield from _carry(process_lane.opened(var, plan), sampler, KEY if "key" in source else None)
+        lane = process_lane.opened(var, process_lane.plan(normalize=steps, sources={"shop": source}))
+        yield from _carry(lane, sampler, KEY if "key" in source else None)
 
     return passes
 

@@ -25,6 +25,7 @@ def test_planted_bug_is_caught_by_its_check(code: Path, kafka_servers: str, bug:
     assert f"FAILED {bug.check}" in output
 
 
+@pytest.mark.long
 def test_checks_pass_in_a_copy_without_a_bug(code: Path, kafka_servers: str):
     """Otherwise a check could fail because of something that the copy lacks. Each kind of test has its services."""
     checks = sorted({bug.check for bug in BUGS})

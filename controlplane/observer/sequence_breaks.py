@@ -12,7 +12,7 @@ from controlplane.observer.merge import clean
 from dataplane.ledger.sequence_breaks import SequenceBreak
 from dataplane.schemas.standard import EPOCH
 from mgmt.models import Pipe
-from mgmt.sequences.models import MOST_OF_KIND
+from mgmt.sequences.models import BREAKS_KEPT_D, MOST_OF_KIND
 
 _SAVE: Final = """
 INSERT INTO mgmt_sequencebreakrow AS known (
@@ -30,7 +30,8 @@ SET missing = EXCLUDED.missing, ranges = EXCLUDED.ranges, is_tracked = known.is_
 WHERE EXCLUDED.missing < known.missing
 """
 # Repeats do not displace gaps, and closed gaps do not displace open ones. Of each minute of the last hour some open
-# gaps stay: the alert is about gaps that have been open for minutes.
+# gaps stay: the alert is about gaps that have been open for minutes. Rows past their retention are left to
+# controlplane.observer.trim: two deletions of the same rows in another order could block each other.
 _TRIM: Final = """
 DELETE FROM mgmt_sequencebreakrow WHERE id IN (
     SELECT id FROM (
@@ -39,7 +40,7 @@ DELETE FROM mgmt_sequencebreakrow WHERE id IN (
             row_number() OVER (
                 PARTITION BY pipe_id, kind, missing > 0, date_trunc('minute', at) ORDER BY at, position
             ) AS place_in_minute
-        FROM mgmt_sequencebreakrow WHERE pipe_id = ANY(%s)
+        FROM mgmt_sequencebreakrow WHERE pipe_id = ANY(%s) AND at >= now() - make_interval(days => %s)
     ) AS placed
     WHERE place > %s AND (missing = 0 OR place_in_minute > %s OR at < now() - interval '1 hour')
 )
@@ -66,7 +67,7 @@ def save_breaks(reports: Iterable[SequenceBreak]) -> None:
         return
     execute_in_columns(_SAVE, rows)
     with connection.cursor() as cursor:
-        cursor.execute(_TRIM, [sorted(pipes), MOST_OF_KIND, _OF_MINUTE])
+        cursor.execute(_TRIM, [sorted(pipes), BREAKS_KEPT_D, MOST_OF_KIND, _OF_MINUTE])
 
 
 def _row(one: SequenceBreak) -> tuple[object, ...]:

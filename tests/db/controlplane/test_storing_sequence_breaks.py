@@ -59,10 +59,18 @@ def test_breaks_of_unknown_pipes_and_texts_that_postgres_refuses_do_not_stop_the
 
 def test_newest_breaks_of_each_kind_are_kept(pipe: Pipe, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sequence_breaks, "MOST_OF_KIND", 3)
-    save_breaks(reported(pipe.id, number, at_us=NOON_US + number) for number in range(2))
-    save_breaks(reported(pipe.id, number, at_us=NOON_US + number) for number in range(2, 5))
-    save_breaks(reported(pipe.id, number, kind="repeated", missing=0, at_us=NOON_US + number) for number in range(5, 8))
+    at_us = int(datetime.now(UTC).timestamp() - 86_400) * 1_000_000
+    save_breaks(reported(pipe.id, number, at_us=at_us + number) for number in range(2))
+    save_breaks(reported(pipe.id, number, at_us=at_us + number) for number in range(2, 5))
+    save_breaks(reported(pipe.id, number, kind="repeated", missing=0, at_us=at_us + number) for number in range(5, 8))
     assert set(missing()) == {2, 3, 4, 5, 6, 7}, "repeats do not displace gaps"
+
+
+def test_breaks_past_their_retention_are_left_to_the_trim(pipe: Pipe, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sequence_breaks, "MOST_OF_KIND", 3)
+    old_us = int((datetime.now(UTC) - BREAKS_FOR - timedelta(minutes=1)).timestamp()) * 1_000_000
+    save_breaks(reported(pipe.id, number, at_us=old_us + number) for number in range(5))
+    assert len(missing()) == 5
 
 
 def test_closed_gaps_displace_no_open_one_and_each_minute_of_the_last_hour_keeps_some(

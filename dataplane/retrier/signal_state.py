@@ -105,22 +105,18 @@ class SignalState:
         return release is not None and release.running and now_us - release.at_us < RELEASING_US
 
     def will_be_returned(self, name: DestinationKey, place: PartitionKey, offset: int, now_us: int) -> bool:
-        """Return True if an early release will return this message of a tier: the running one, or one that is expected.
-
-        One is expected for a short time after the breaker has closed.
-        """
-        if self._expects_release(name, now_us):
-            return True
+        """Return True if the running early release returns this message of the destination, and has not yet."""
         if not self.is_releasing(name, now_us):
             return False
         release, key = self.early_releases[name], format_place(place)
         return release.reached.get(key, 0) <= offset < release.ends.get(key, 0)
 
-    def _expects_release(self, name: DestinationKey, now_us: int) -> bool:
+    def expects_release(self, name: DestinationKey, now_us: int) -> bool:
+        """Return True if the breaker closed within EXPECTED_US, and no early release has been reported since."""
         closed_us = self._closed_us.get(name)
         if closed_us is None:
             return False
-        if now_us - closed_us >= EXPECTED_US or self.was_released_since(name, closed_us):
+        if not 0 <= now_us - closed_us < EXPECTED_US or self.was_released_since(name, closed_us):
             del self._closed_us[name]
             return False
         return True

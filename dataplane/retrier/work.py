@@ -39,7 +39,7 @@ from dataplane.retrier.retry_messages import (
     retry_out_partition,
     without_leave_header,
 )
-from dataplane.retrier.signal_state import SHUT_US, SignalReader
+from dataplane.retrier.signal_state import EXPECTED_US, SHUT_US, SignalReader
 from dataplane.retrier.tiers import delay_until, remaining_us
 from dataplane.runtime.clock import SteadyClock
 from dataplane.runtime.lanes.context import BUSY_WAIT_S, IDLE_WAIT_S, LaneContext
@@ -169,17 +169,19 @@ class RetrierWork:
         if due_us <= now_us and not self._knows_signals():
             self._wait(retry, now_us + SIGNALS_CHECK_US)
             return
-        if due_us <= now_us and self._is_covered(retry) and self._covered.keep(retry):
+        if due_us <= now_us and self._is_covered(retry, now_us) and self._covered.keep(retry):
             return
+        waits_longer = False
         if due_us <= now_us and not meta.paced:
             due_us, paced = self._moment(meta, now_us, _wall_us())
-            if due_us > now_us:  # Retry-After is over; an early release may cut short the new wait
-                waits = msgspec.structs.replace(meta, paced=paced, asked_us=0)
-                retry = retry._replace(meta=waits, due_us=due_us)
+            waits_longer = due_us > now_us
+            retry = retry._replace(meta=msgspec.structs.replace(meta, paced=paced), due_us=due_us)
         if due_us <= now_us:
             self._pass_on(retry)
         elif retry.slot >= SLOTS_A_TOPIC and due_us - now_us <= KEPT_IN_MEMORY_US:
-            self._wait(retry, due_us)
+            self._wait(retry, due_us)  # its record keeps its Retry-After: no release returns it
+        elif waits_longer:  # Retry-After is over: an early release may cut short the new wait
+            self._delay(retry._replace(meta=msgspec.structs.replace(retry.meta, asked_us=0)), due_us, now_us)
         else:
             self._delay(retry, due_us, now_us)
 
@@ -187,13 +189,21 @@ class RetrierWork:
         """Return True once the lane has read which destinations are healthy, or if that takes too long."""
         return self._reader.at_end or time.monotonic() >= self._signals_due_s
 
-    def _is_covered(self, retry: RetryMessage) -> bool:
-        """Return True if the running early release returns this message of a tier."""
+    def _is_covered(self, retry: RetryMessage, now_us: int) -> bool:
+        """Return True if an early release returns this message of a tier: the running one, or one that is expected.
+
+        The message waits for an expected one no longer than EXPECTED_US, by the lane's clock, nor than its horizon.
+        """
         meta = retry.meta
         if retry.slot < SLOTS_A_TOPIC or meta.asked_us:
             return False
-        name, place = DestinationKey(meta.pipe, meta.destination), self._lane.slots.place(retry.slot)
-        return self._signal_state.will_be_returned(name, place, retry.message.offset(), _wall_us())
+        name, wall_us = DestinationKey(meta.pipe, meta.destination), _wall_us()
+        if now_us - retry.due_us < EXPECTED_US and self._signal_state.expects_release(name, wall_us):
+            horizon_us = self._horizon_us(meta, now_us, wall_us)
+            if horizon_us is None or now_us < horizon_us:
+                return True
+        place = self._lane.slots.place(retry.slot)
+        return self._signal_state.will_be_returned(name, place, retry.message.offset(), wall_us)
 
     def _was_left_behind(self, retry: RetryMessage) -> bool:
         """Return True if an early release was reported after the retry was scheduled: the retry was in no tier yet.
@@ -227,9 +237,17 @@ class RetrierWork:
             moment_us, paced = self._probes.moment_us(name, now_us + shut_us), True
             if moment_us > now_us + PROBED_WITHIN_US:
                 moment_us, paced = now_us + UNHEALTHY_US, False
-        if record is not None and meta.first_us:
-            moment_us = min(moment_us, now_us + meta.first_us + record.to.retry.span_s * 1_000_000 - wall_us)
+        horizon_us = self._horizon_us(meta, now_us, wall_us)
+        if horizon_us is not None:
+            moment_us = min(moment_us, horizon_us)
         return max(moment_us, now_us), paced
+
+    def _horizon_us(self, meta: MessageMeta, now_us: int, wall_us: int) -> int | None:
+        """Return the end of a message's retry horizon by the lane's clock; None if it is not known."""
+        record = self._lane.table.destination(meta.pipe, meta.destination)
+        if record is None or not meta.first_us:
+            return None
+        return now_us + meta.first_us + record.to.retry.span_s * 1_000_000 - wall_us
 
     def _pass_on(self, retry: RetryMessage) -> None:
         meta = msgspec.structs.replace(retry.meta, paced=False)

@@ -361,6 +361,53 @@ def test_due_message_of_a_recovered_destination_waits_ten_seconds_at_most(lane: 
     assert passed_on(lane) == ["id-0-7", "id-0-0"]
 
 
+def complete_release(lane: MemoryLane, clock: Clock, reached: int) -> None:
+    """Complete a release that found nothing, because the records of all messages still have their Retry-After."""
+    release(lane, reached, running=False, at_us=clock.wall_us)
+    for _ in range(15):
+        next_refresh(lane, clock)
+
+
+def test_message_that_waits_in_memory_after_its_retry_after_is_in_no_release(lane: MemoryLane, clock: Clock):
+    lane.take(*(in_tier(lane, offset, NOW, topic="delay-5m", asked_us=NOW) for offset in range(1_200)))
+    lane.work.poll()
+    assert len(passed_on(lane)) == 1_000, "the rest waits for its pace"
+    complete_release(lane, clock, 1_200)
+    assert len(passed_on(lane)) == 1_200
+
+
+def test_message_after_its_retry_after_does_not_wait_for_an_expected_release(lane: MemoryLane, clock: Clock):
+    lane.work._background = []
+    known(lane)
+    hear(lane, "open", until_us=NOW)
+    lane.take(*(in_tier(lane, offset, NOW, topic="delay-5m", asked_us=NOW) for offset in range(20)))
+    lane.work.poll()
+    hear(lane, "closed", at_us=clock.wall_us)
+    next_refresh(lane, clock)
+    complete_release(lane, clock, 20)
+    assert len(passed_on(lane)) + len(metas(lane, "delay-5m")) + len(metas(lane, "delay-10s")) == 20
+
+
+def test_wall_clock_that_is_set_back_does_not_prolong_the_wait_for_an_expected_release(lane: MemoryLane, clock: Clock):
+    lane.work._background = []
+    hear(lane, "closed", at_us=clock.wall_us)
+    lane.take(in_tier(lane, 0, NOW - S, topic="delay-5m"))
+    clock.wall_us -= 3_600 * S
+    for _ in range(10):
+        next_refresh(lane, clock)
+    assert passed_on(lane) == ["id-0-0"]
+
+
+def test_no_message_waits_for_an_expected_release_beyond_its_horizon(lane: MemoryLane, clock: Clock):
+    lane.work._background = []
+    known(lane, span_s=5)
+    hear(lane, "closed", at_us=clock.wall_us)
+    lane.take(*(in_tier(lane, offset, NOW - S, topic="delay-5m", first_us=NOW - (3 - offset) * S) for offset in (0, 3)))
+    for _ in range(3):
+        next_refresh(lane, clock)
+    assert passed_on(lane) == ["id-0-0"], "first tried three seconds ago"
+
+
 def test_destination_that_fails_again_gets_only_probes(lane: MemoryLane, clock: Clock):
     known(lane)
     hear(lane, "closed", at_us=clock.wall_us)

@@ -12,7 +12,6 @@ from confluent_kafka import KafkaError
 from dataplane.ledger.deadletter import CAUSE_HEADER
 from dataplane.ledger.meta import META_HEADER, Headers
 from dataplane.record_limits import CLIENT_MAX_BYTES
-from dataplane.runtime.kafka import SESSION_TIMEOUT_MS
 from dataplane.runtime.lanes.context import LaneContext, LaneError, LaneIdentity
 from dataplane.runtime.lanes.lane import Lane
 from dataplane.runtime.producers.tracked_producer import RecordTooLargeError
@@ -190,41 +189,59 @@ def test_failed_commit_is_repeated_with_the_next_checkpoint(tmp_path: Path):
         assert commits == [(0, 1), (0, 1)]
 
 
-def stall(lane: Lane, monkeypatch: pytest.MonkeyPatch, in_callback: bool = False) -> None:
-    """Let the clock advance past the session timeout in the consumer's next wait, or in a callback during it."""
-    poll, clock, advanced_s = lane._consumer.poll, time.monotonic, 0.0
+class SlowWait:
+    """Lets time pass in the lane's next call of the consumer, or in a callback during it."""
 
-    def advance() -> None:
-        nonlocal advanced_s
-        advanced_s += SESSION_TIMEOUT_MS / 1_000 + 1
+    def __init__(self, lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._lane, self._patch = lane, monkeypatch
+        self._advanced_s, clock = 0.0, time.monotonic
+        monkeypatch.setattr(time, "monotonic", lambda: clock() + self._advanced_s)
 
-    def waiting(timeout_s: float) -> Any:
-        if in_callback:
-            monkeypatch.setattr(lane._rebalance, "_stop_work", lambda _: advance())
-            lane._rebalance.lost(lane._consumer, [lane.slots.at(SLOT)])
-        else:
-            advance()
-        return poll(timeout_s)
+    def passes(self, seconds: float, call: str = "poll", *, in_callback: bool = False) -> None:
+        """Let the call take so long."""
+        answer = getattr(self._lane._consumer, call)
 
-    monkeypatch.setattr(lane._consumer, "poll", waiting)
-    monkeypatch.setattr(time, "monotonic", lambda: clock() + advanced_s)
+        def waiting(*arguments: Any) -> Any:
+            if in_callback:
+                self._patch.setattr(self._lane._rebalance, "_finish_work", lambda: self._advance(seconds))
+                other = [self._lane.slots.at(SLOT + 1)]
+                self._lane._rebalance.assigned(self._lane._consumer, other)
+                self._lane._rebalance.revoked(self._lane._consumer, other)
+            else:
+                self._advance(seconds)
+            self._patch.setattr(self._lane._consumer, call, answer)
+            return answer(*arguments)
+
+        self._patch.setattr(self._lane._consumer, call, waiting)
+
+    def _advance(self, seconds: float) -> None:
+        self._advanced_s += seconds
 
 
 def test_lane_that_was_suspended_in_its_wait_hands_over_nothing_and_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     with closing(RealDriver(tmp_path)) as driver:
-        stall(driver.real, monkeypatch)
+        SlowWait(driver.real, monkeypatch).passes(7)
         with pytest.raises(LaneError, match="stalled for 7 s"):
             driver.deliver(message(0))
         assert driver.work.read == []
 
 
-def test_slow_rebalance_callback_is_no_stall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_lane_that_was_suspended_in_a_callback_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with closing(RealDriver(tmp_path)) as driver:
-        stall(driver.real, monkeypatch, in_callback=True)
-        driver.real._fetch()
-        assert not driver.real.owns(SLOT)
+        SlowWait(driver.real, monkeypatch).passes(60, in_callback=True)
+        with pytest.raises(LaneError, match="stalled for 49 s"):
+            driver.deliver(message(0))
+
+
+@pytest.mark.parametrize("call", ["poll", "consume"])
+def test_slow_rebalance_callback_is_no_stall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str):
+    with closing(RealDriver(tmp_path)) as driver:
+        SlowWait(driver.real, monkeypatch).passes(10, call, in_callback=True)
+        driver.deliver(message(0))
+        driver.deliver(message(1))
+        assert len(driver.work.read) == 2
 
 
 @pytest.fixture(params=[MemoryDriver, RealDriver])

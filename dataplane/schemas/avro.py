@@ -33,6 +33,7 @@ COMPLEX: Final = (*NAMED, "array", "map")
 ORDERS: Final = ("ascending", "descending", "ignore")
 MAX_FIXED_BYTES: Final = 1 << 20  # ingest accepts no larger event
 MAX_REFERENCES: Final = 100
+MAX_EXPANDED_LEVELS: Final = 192  # of JSON, with references: 64 records in each other, as deep as a value may be
 MAX_DEFAULTS: Final = 20_000  # comparisons of a part of a default with a type
 INT_BITS: Final = {"int": 31, "long": 63}
 _SHOWN: Final = 100
@@ -160,6 +161,8 @@ def parse_avro(text: str, references: Mapping[str, str]) -> tuple[AvroType, tupl
     for name, document in references.items():
         reader.add_reference(name, document)
     tree = reader.read(read_json(text))
+    if references and levels(json.loads(document_of(tree))) > MAX_EXPANDED_LEVELS:
+        raise SchemaRejectedError("", f"needs at most {MAX_EXPANDED_LEVELS} levels, with every reference expanded")
     return tree, tuple(name for name in references if name in reader.used)
 
 

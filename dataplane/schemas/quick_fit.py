@@ -21,8 +21,8 @@ from dataplane.schemas.from_values import ValueReader, accepts_leaf, exact_numbe
 from dataplane.schemas.tree_compiler import TreeCompiler
 from dataplane.spec.effort import MAX_VALUES
 
+MOST_FIELDS: Final = 300  # of all records of a schema; the type of a field takes about a kilobyte
 EXACT_CHARACTERS: Final = 16  # a number of 15 digits and a point is exactly a double
-_BRACKETS: Final = (b",", b"[", b"{")
 # A type that msgspec decodes. None has a pattern: with msgspec 0.22, a union with one corrupts memory.
 JsonType = Any
 Accepts = Callable[[Any], bool]
@@ -31,10 +31,10 @@ _now_us: ContextVar[int | None] = ContextVar("now_us", default=None)
 
 
 class QuickFit(NamedTuple):
-    """Compiled check of one schema. `most_counted`: values that one value of JSON counts as, at most."""
+    """Compiled check of one schema. `most_fields`: of one of its records."""
 
     decode: Callable[[bytes], Any]
-    most_counted: int
+    most_fields: int
 
     def __call__(self, text: bytes, now_us: int | None) -> bool:
         """Return True if an event certainly fits. Raises BadValueError for a number of too many characters.
@@ -42,7 +42,7 @@ class QuickFit(NamedTuple):
         text:   JSON without a duplicate key and with few levels
         now_us: our clock, for the clocks of TimeUuids
         """
-        if len(text) * self.most_counted > MAX_VALUES and _most_values(text) * self.most_counted > MAX_VALUES:
+        if len(text) * (self.most_fields + 2) > MAX_VALUES and self._most_values(text) > MAX_VALUES:
             return False
         _now_us.set(now_us)
         try:
@@ -50,6 +50,10 @@ class QuickFit(NamedTuple):
         except msgspec.ValidationError:
             return False
         return True
+
+    def _most_values(self, text: bytes) -> int:
+        """Return how many values a reader counts at most: of a record all fields, also missing ones."""
+        return 1 + text.count(b",") + text.count(b"[") + text.count(b"{") * (self.most_fields + 1)
 
 
 @lru_cache(maxsize=1_000)
@@ -64,11 +68,7 @@ def quick_fit(tree: AvroType) -> QuickFit | None:
         return None
     except TypeError:  # a union of types that msgspec cannot distinguish, such as two kinds of text
         return None
-    return QuickFit(decoder.decode, compiler.most_counted)
-
-
-def _most_values(text: bytes) -> int:
-    return 1 + sum(text.count(bracket) for bracket in _BRACKETS)
+    return QuickFit(decoder.decode, compiler.most_fields)
 
 
 def _number(text: str) -> Any:
@@ -104,11 +104,15 @@ class _Compiler(TreeCompiler[JsonType]):
     def __init__(self) -> None:
         super().__init__()
         self.has_floats = False
-        self.most_counted = 1
+        self.most_fields = 0
+        self._fields = 0
 
     def record(self, node: AvroType) -> JsonType:
         """Return the type of a record."""
-        self.most_counted = max(self.most_counted, len(node.fields) + 1)
+        self.most_fields = max(self.most_fields, len(node.fields))
+        self._fields += len(node.fields)
+        if self._fields > MOST_FIELDS:
+            raise _NeedsReaderError
         is_money = node.logical is not None
         fields = [
             self._currency(one) if is_money and one.name == "currency" else self._field(one) for one in node.fields
@@ -130,6 +134,9 @@ class _Compiler(TreeCompiler[JsonType]):
         names = {one.branch_name for one in node.branches}
         if any(field.name in names for branch in node.branches for field in branch.fields):
             raise _NeedsReaderError  # such an object may be a record or name its branch
+        shapes = [_SHAPES.get(one.kind, one.kind) for one in node.branches]
+        if len(shapes) > len(set(shapes)):
+            raise _NeedsReaderError  # a reader tries one after another, and limits how often
         kinds = [one.kind for one in node.branches]
         found = [_map_without(names, one) if kind == "map" else one for kind, one in zip(kinds, branches, strict=True)]
         return reduce(or_, found)
@@ -145,16 +152,14 @@ class _Compiler(TreeCompiler[JsonType]):
     def leaf(self, node: AvroType) -> JsonType:
         """Return the type of a type without inner types."""
         if node.logical is not None:
-            return _logical(node, node.logical)
+            return _leaf(node.kind, node.logical, node.size)
         if node.kind in _PLAIN:
             return _PLAIN[node.kind]
         if node.kind == "enum":
             return Literal[node.symbols]
-        if node.kind == "double":
-            return _checked(lambda value: type(value) is float or accepts_leaf(node, value))
         if node.kind == "float":
             self.has_floats = True
-        return _checked(lambda value: accepts_leaf(node, value))
+        return _leaf(node.kind, None, node.size)
 
     def _field(self, one: AvroField) -> tuple[JsonType, Any]:
         default = None if _may_be_missing(one) else msgspec.NODEFAULT
@@ -180,8 +185,15 @@ def _converts(value: Any, type_: JsonType) -> bool:
     return True
 
 
-def _logical(node: AvroType, logical: LogicalType) -> JsonType:
-    """Return the type of a logical type. What JSON usually has for it needs no closer look."""
+@lru_cache(maxsize=1_000)
+def _leaf(kind: str, logical: LogicalType | None, size: int) -> JsonType:
+    """Return the type that checks a leaf with a function: one for all schemas, because a class takes kilobytes."""
+    node = AvroType(kind, logical=logical, size=size)
+    if logical is None:
+        if kind == "double":
+            return _checked(lambda value: type(value) is float or accepts_leaf(node, value))
+        return _checked(lambda value: accepts_leaf(node, value))
+    # What JSON usually has for a logical type needs no closer look.
     usual = _usual_decimal(logical) if logical.name == "decimal" else _USUAL_MOMENTS.get(logical.name)
     if usual is None:
         return _checked(lambda value: accepts_leaf(node, value, _now_us.get()))
@@ -206,8 +218,8 @@ def _usual_moment(digits: int) -> Callable[[str], object | None]:
 
 def _may_be_missing(one: AvroField) -> bool:
     """Return True if a reader accepts the default of a field, which depends on nothing else."""
-    if one.default is NO_DEFAULT:
-        return False
+    if one.default is NO_DEFAULT or isinstance(one.default, dict) or (isinstance(one.default, list) and one.default):
+        return False  # what a default contains counts as values, too
     try:
         ValueReader(None).default(one)
     except BadValueError:
@@ -216,6 +228,12 @@ def _may_be_missing(one: AvroField) -> bool:
 
 
 _USUAL_MOMENTS: Final = {"timestamp-millis": _usual_moment(3), "timestamp-micros": _usual_moment(6)}
+# Types that are written as the same kind of value in JSON.
+_SHAPES: Final = {
+    **dict.fromkeys(("int", "long", "float", "double"), "number"),
+    **dict.fromkeys(("string", "bytes", "fixed", "enum"), "text"),
+    **dict.fromkeys(("record", "map"), "object"),
+}
 _PLAIN: Final[Mapping[str, JsonType]] = {"null": None, "boolean": bool, "string": str} | {
     kind: Annotated[int, Meta(ge=-(1 << bits), le=(1 << bits) - 1)] for kind, bits in INT_BITS.items()
 }

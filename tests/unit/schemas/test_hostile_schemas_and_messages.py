@@ -54,6 +54,17 @@ def test_hostile_message_is_refused(case: HostileMessage):
     assert case.reason in refused.reason
 
 
+def test_references_count_towards_the_limit_of_levels():
+    """The chain itself has few levels, because each record is defined before it is used."""
+    fields = []
+    for n in range(150):
+        inner = record(field(["null", f"R{n - 1}"] if n else "null"), name=f"R{n}")
+        fields.append(field(inner, name=f"f{n}"))
+    chain = parse(SchemaType.AVRO, json.dumps(record(*fields, name="Chain")))
+    use = json.dumps(record(field(["null", "R149"]), name="Use"))
+    assert "with every reference expanded" in refusal(lambda: parse(SchemaType.AVRO, use, {"chain": chain})).reason
+
+
 def test_references_count_towards_the_limit_of_types():
     fields = [field("int", name=f"f{number}") for number in range(1_000)]
     references: dict[str, ParsedSchema] = {}

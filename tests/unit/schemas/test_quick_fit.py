@@ -17,7 +17,7 @@ from dataplane.schemas.avro import AvroType, tree_of
 from dataplane.schemas.bad_value import BadValueError
 from dataplane.schemas.from_values import ValueReader, exact_number
 from dataplane.schemas.parse import parse
-from dataplane.schemas.quick_fit import QuickFit, quick_fit
+from dataplane.schemas.quick_fit import MOST_FIELDS, QuickFit, quick_fit
 from dataplane.schemas.types import SchemaType
 from dataplane.schemas.wire import avro_to_json
 from dataplane.spec.effort import MAX_VALUES
@@ -214,6 +214,45 @@ def test_event_of_too_many_values_is_left_to_the_reader():
     assert is_quick(schema, [{}] * (fits // 2))
     assert not is_quick(schema, [{}] * exceeds)
     assert not is_read(tree(schema), json.dumps([{}] * exceeds).encode())
+
+
+def test_wide_record_is_checked_quickly_up_to_a_limit():
+    def wide(count: int) -> Any:
+        return record(*(field(f"f{n}", "double") for n in range(count)))
+
+    assert is_quick(wide(MOST_FIELDS), {f"f{n}": 1.5 for n in range(MOST_FIELDS)})
+    assert quick_fit(tree(wide(MOST_FIELDS + 1))) is None, "its type would take too much memory"
+
+
+def test_checks_of_schemas_share_the_types_of_their_leaves():
+    class_counts = []
+    for number in range(3):
+        quick_fit(tree(record(*(field(f"f{number}_{n}", DECIMAL) for n in range(50)))))
+        class_counts.append(sum(1 for one in gc.get_objects() if isinstance(one, type) and one.__name__ == "Checked"))
+    assert class_counts[0] == class_counts[2]
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        {"name": "xs", "type": {"type": "array", "items": "int"}, "default": [1] * 3_000},
+        {"name": "xs", "type": record(field("a", "int"), name="A"), "default": {"a": 1}},
+    ],
+)
+def test_default_with_content_is_left_to_the_reader(missing: Any):
+    assert not is_quick(record(missing), {})
+    assert is_read(tree(record(missing)), b"{}")
+
+
+def test_missing_empty_default_is_accepted():
+    schema = record({"name": "xs", "type": {"type": "array", "items": "int"}, "default": []})
+    assert is_quick(schema, {})
+
+
+def test_union_of_several_types_of_text_is_left_to_the_reader():
+    enums = [{"type": "enum", "name": f"E{n}", "symbols": [f"s{n}"]} for n in range(50)]
+    assert quick_fit(tree({"type": "array", "items": enums})) is None
+    assert not is_read(tree({"type": "array", "items": enums}), json.dumps(["s49"] * 150).encode())
 
 
 def test_event_of_the_benchmark_passes_the_quick_check():

@@ -13,7 +13,7 @@ from mgmt.sequences.serializers import SequenceOut
 from mgmt.web import access
 from mgmt.web.api_view import View
 from mgmt.web.openapi import answers, operation
-from mgmt.web.pagination import choice_of
+from mgmt.web.pagination import choice_of, text_of
 from mgmt.web.time_ranges import RANGE_PARAMETERS, range_of
 
 FILTERS = [
@@ -38,7 +38,7 @@ class SequenceView(View):
         """
         row, span = access.get_pipe(self.user, pipe), range_of(request)
         kind = choice_of(request, "kind", SequenceBreakRow.Kind.values)
-        wanted = BreakFilter(kind, *(request.query_params.get(name, "") for name in ("source", "key")))
+        wanted = BreakFilter(kind, text_of(request, "source"), text_of(request, "key"))
         specs = specs_in_use(row)
         found: dict[str, Any] = {
             "sources": sequence_counts(row, sequence_paths(specs), span),

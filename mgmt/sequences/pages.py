@@ -9,6 +9,7 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from mgmt.ids import storable
 from mgmt.ledger.queries.bucket_range import SPANS, span_until
 from mgmt.models import SequenceBreakRow
 from mgmt.pipes.page_context import pipe_context
@@ -39,7 +40,7 @@ def sequence(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
     span = span_until(request.GET.get("range", ""), timezone.now())
     asked = request.GET.get("kind", "")
     kind = asked if asked in SequenceBreakRow.Kind.values else ""
-    wanted = BreakFilter(kind, request.GET.get("source", ""), request.GET.get("key", "").strip())
+    wanted = BreakFilter(kind, *(storable(request.GET.get(name, "")) for name in ("source", "key")))
     filters = {name: value for name, value in wanted._asdict().items() if value}
     specs = specs_in_use(pipe)
     get_breaks = once(lambda: breaks_of(pipe, span, wanted, specs))

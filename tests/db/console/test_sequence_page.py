@@ -151,6 +151,18 @@ def test_source_and_key_filter_page_export_and_api(
     assert "No match. No break of the last 1h matches the filters." in nothing
 
 
+def test_filters_that_postgres_cannot_compare_find_nothing(alices: Client, api: APIClient, pipe: Pipe):
+    for name in ("source", "key", "kind"):
+        assert alices.get(url_of(pipe), {name: "a\x00b"}).status_code == 200
+    assert api.get(f"/api/v1/pipes/{pipe.id}/sequence/", {"source": "a\x00b"}).json()["results"] == []
+
+
+def test_key_with_blanks_at_its_ends_is_found(alices: Client, pipe: Pipe, alice: User, now: datetime):
+    with_sequence(pipe, alice)
+    broken(pipe, now, "gap", 44, 40, 3, key=" padded ")
+    assert b"expected 41" in alices.get(url_of(pipe), {"key": " padded "}).content
+
+
 def test_masked_key_is_not_found_by_its_value(alices: Client, pipe: Pipe, alice: User, now: datetime):
     with_sequence(pipe, alice, normalize=[{"op": "mask", "path": "shop", "how": "redact"}])
     broken(pipe, now, "gap", 44, 40, 3)

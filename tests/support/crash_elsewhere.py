@@ -103,6 +103,7 @@ ELSEWHERE: Final[dict[str, str]] = {
     "CoveredMessages.drop": "a rebalance during an early release: test_retrier_work",
     "RetrierWork.on_revoked self._covered.drop": "a rebalance during an early release: test_retrier_work",
     "RetrierWork._review_covered self._forward": "an early release that is interrupted: test_retrier_work",
+    "RetrierWork._is_covered self._horizon_us": "an early release that is expected: test_retrier_work",
     "EarlyRelease.poll self._failing.add": "a destination that fails again during a release: test_redrives",
     "EarlyRelease.report self._report_progress": "a destination that fails again during a release: test_redrives",
     "EarlyRelease.report self._close": "a destination that fails again during a release: test_redrives",

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from dataplane.jobs.sequence import MOST_BREAKS
 from dataplane.ledger.facts import CHECKED, GAP, OUT_OF_ORDER, REPEATED, Fact
 from dataplane.names import sequence_node
 from tests.support.data_plane import DataPlane, until
@@ -12,6 +13,7 @@ from tests.support.sizes import STREAM_EVENTS, STREAM_KILLS
 
 BATCH, KEYS = 100, 10
 EVERY = 50  # events of a key between two faults
+KINDS = (GAP, OUT_OF_ORDER, REPEATED)
 
 
 def numbers_of(key: int, events: int) -> list[tuple[int, str]]:
@@ -64,10 +66,12 @@ def check_breaks_are_found(plane: DataPlane, pipe: str, *, events: int, kills: i
     until(lambda: found()[CHECKED] == due[CHECKED], "all events are compared", limit_s)
     assert found() == due
     rows = {(position, kind): row for (of, position, kind), row in plane.books.breaks.items() if of == pipe}
-    assert {place: row.key for place, row in rows.items()} == {
-        (position, kind): keys[position] for kind in (GAP, OUT_OF_ORDER, REPEATED) for position in due[kind]
-    }
-    assert {position: row.missing for (position, kind), row in rows.items() if kind == GAP} == missing
+    every = {(position, kind): keys[position] for kind in KINDS for position in due[kind]}
+    assert {place: row.key for place, row in rows.items()}.items() <= every.items()
+    for kind in KINDS:  # of very many, only some are listed
+        assert sum(1 for _, its in rows if its == kind) >= min(len(due[kind]), MOST_BREAKS)
+    listed = {position: row.missing for (position, kind), row in rows.items() if kind == GAP}
+    assert listed == {position: missing[position] for position in listed}
 
 
 @pytest.mark.timeout(1_500)  # includes the start of the package's services

@@ -166,23 +166,23 @@ class RetrierWork:
         """Produce a message to retry-out if it is due and within its destination's rate, else let it wait."""
         meta = retry.meta
         due_us = now_us if self._was_left_behind(retry) else retry.due_us
-        if due_us <= now_us and not self._knows_signals():
+        is_due = due_us <= now_us
+        if is_due and not self._knows_signals():
             self._wait(retry, now_us + SIGNALS_CHECK_US)
             return
-        if due_us <= now_us and self._is_covered(retry, now_us) and self._covered.keep(retry):
+        if is_due and self._is_covered(retry, now_us) and self._covered.keep(retry):
             return
-        waits_longer = False
-        if due_us <= now_us and not meta.paced:
+        if is_due and not meta.paced:
             due_us, paced = self._moment(meta, now_us, _wall_us())
-            waits_longer = due_us > now_us
-            retry = retry._replace(meta=msgspec.structs.replace(meta, paced=paced), due_us=due_us)
+            if due_us > now_us:
+                retry = retry._replace(meta=msgspec.structs.replace(meta, paced=paced), due_us=due_us)
         if due_us <= now_us:
             self._pass_on(retry)
         elif retry.slot >= SLOTS_A_TOPIC and due_us - now_us <= KEPT_IN_MEMORY_US:
             self._wait(retry, due_us)  # its record keeps its Retry-After: no release returns it
-        elif waits_longer:  # Retry-After is over: an early release may cut short the new wait
-            self._delay(retry._replace(meta=msgspec.structs.replace(retry.meta, asked_us=0)), due_us, now_us)
         else:
+            if is_due:  # Retry-After is over: an early release may cut short the new wait
+                retry = retry._replace(meta=msgspec.structs.replace(retry.meta, asked_us=0))
             self._delay(retry, due_us, now_us)
 
     def _knows_signals(self) -> bool:

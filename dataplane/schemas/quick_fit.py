@@ -64,9 +64,7 @@ def quick_fit(tree: AvroType) -> QuickFit | None:
         decoder = msgspec.json.Decoder(
             compiler.compile(tree), dec_hook=_accepted, float_hook=exact_number if compiler.has_floats else _number
         )
-    except _NeedsReaderError:
-        return None
-    except TypeError:  # a union of types that msgspec cannot distinguish, such as two kinds of text
+    except (_NeedsReaderError, TypeError):  # msgspec refuses some unions with a type that it does not know
         return None
     return QuickFit(decoder.decode, compiler.most_fields)
 
@@ -137,9 +135,8 @@ class _Compiler(TreeCompiler[JsonType]):
         shapes = [_SHAPES.get(one.kind, one.kind) for one in node.branches]
         if len(shapes) > len(set(shapes)):
             raise _NeedsReaderError  # a reader tries one after another, and limits how often
-        kinds = [one.kind for one in node.branches]
-        found = [_map_without(names, one) if kind == "map" else one for kind, one in zip(kinds, branches, strict=True)]
-        return reduce(or_, found)
+        pairs = zip(node.branches, branches, strict=True)
+        return reduce(or_, (_map_without(names, type_) if one.kind == "map" else type_ for one, type_ in pairs))
 
     def array(self, item: JsonType) -> JsonType:
         """Return the type of an array."""
@@ -167,9 +164,8 @@ class _Compiler(TreeCompiler[JsonType]):
 
     def _currency(self, one: AvroField) -> tuple[JsonType, Any]:
         """Return the field of money that names its currency; it is never missing."""
-        return _checked(lambda value: accepts_leaf(one.type, value) and money_problem(value) is None), msgspec.field(
-            name=one.name
-        )
+        currency = _checked(lambda value: accepts_leaf(one.type, value) and money_problem(value) is None)
+        return currency, msgspec.field(name=one.name)
 
 
 def _map_without(names: Set[str], map_: JsonType) -> JsonType:
@@ -193,7 +189,7 @@ def _leaf(kind: str, logical: LogicalType | None, size: int) -> JsonType:
         if kind == "double":
             return _checked(lambda value: type(value) is float or accepts_leaf(node, value))
         return _checked(lambda value: accepts_leaf(node, value))
-    # What JSON usually has for a logical type needs no closer look.
+    # The usual JSON of a logical type needs no closer look.
     usual = _usual_decimal(logical) if logical.name == "decimal" else _USUAL_MOMENTS.get(logical.name)
     if usual is None:
         return _checked(lambda value: accepts_leaf(node, value, _now_us.get()))

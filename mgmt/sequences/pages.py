@@ -42,6 +42,7 @@ def sequence(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
     kind = asked if asked in SequenceBreakRow.Kind.values else ""
     wanted = BreakFilter(kind, *(storable(request.GET.get(name, "")) for name in ("source", "key")))
     filters = {name: value for name, value in wanted._asdict().items() if value}
+    query = urlencode({"range": span.name} | filters)
     specs = specs_in_use(pipe)
     get_breaks = once(lambda: breaks_of(pipe, span, wanted, specs))
     if (form := request.GET.get("format", "")) in KINDS:
@@ -49,10 +50,10 @@ def sequence(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
     get_counts = once(lambda: sequence_counts(pipe, sequence_paths(specs), span))
     context = pipe_context(pipe, "sequence") | {
         "span": span,
-        "spans": list(SPANS),
+        "spans": [(name, urlencode({"range": name} | filters)) for name in SPANS],
         "wanted": wanted,
         "filters": filters,
-        "query": urlencode(filters),
+        "query": query,
         "kinds": SequenceBreakRow.Kind.choices,
         "now": timezone.now(),
         "get_counts": get_counts,
@@ -63,7 +64,7 @@ def sequence(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "get_more": once(lambda: max(0, len(get_breaks()) - MOST_SHOWN)),
         "kept_d": BREAKS_KEPT_D,
         "most": MOST_OF_KIND,
-        "curl": as_curl(request, f"pipes/{pipe.id}/sequence/?{urlencode({'range': span.name} | filters)}"),
+        "curl": as_curl(request, f"pipes/{pipe.id}/sequence/?{query}"),
     }
     return show(request, "sequences/sequence.html", context, tenant=pipe.tenant, live=_LIVE)
 

@@ -106,7 +106,7 @@ def _batch(first: int, key: bytes | None, **more: Any) -> list[Message]:
 def _carry(lane: MemoryLane, sampler: Sampler, key: bytes | None = None, **more: Any) -> Passes:
     """Process a batch, poll until it is settled, then continue with the next one."""
     lane.producer = TrackedProducer(Loopback(2 * BATCH))  # type: ignore[assignment]
-    if isinstance(lane.work, ProcessWork):
+    if isinstance(lane.work, ProcessWork):  # its taps have the lane's first producer
         lane.work._runner._sequence = SequenceTaps(lane.producer, lane.cell.topics["sequence"].name)
     window = lane.windows[0] = AckWindow(0)
     for number in range(PASSES):

@@ -300,7 +300,7 @@ def _reject(pipe: Pipe, author: User) -> None:
 
 
 def _break_sequence(pipe: Pipe) -> None:
-    """Store findings of each kind at events of the pipe, one of them with a long key."""
+    """Store breaks of each kind at events of the pipe, one of them with a long key."""
     now = timezone.now()
     found: tuple[tuple[str, BreakKind, int, int, list[tuple[int, int]]], ...] = (
         ("x" * 256, "gap", 44, 40, [(41, 43)]),

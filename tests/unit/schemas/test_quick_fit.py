@@ -13,12 +13,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from dataplane.schemas import quick_fit as leaves
 from dataplane.schemas.avro import AvroType, tree_of
 from dataplane.schemas.bad_value import BadValueError
 from dataplane.schemas.from_values import ValueReader, exact_number
 from dataplane.schemas.parse import parse
-from dataplane.schemas.quick_fit import MOST_FIELDS, QuickFit, quick_fit
+from dataplane.schemas.quick_fit import MOST_FIELDS, QuickFit, _leaf, quick_fit
 from dataplane.schemas.types import SchemaType
 from dataplane.schemas.wire import avro_to_json
 from dataplane.spec.effort import MAX_VALUES
@@ -227,10 +226,10 @@ def test_wide_record_is_checked_quickly_up_to_a_limit():
 
 def test_checks_of_schemas_share_the_types_of_their_leaves():
     """A class takes kilobytes, and a tenant may use many schemas."""
-    leaves._leaf.cache_clear()
+    _leaf.cache_clear()
     for number in range(3):
         quick_fit(tree(record(*(field(f"f{number}_{n}", DECIMAL) for n in range(50)))))
-    assert leaves._leaf.cache_info().misses == 1
+    assert _leaf.cache_info().misses == 1
 
 
 @pytest.mark.parametrize(

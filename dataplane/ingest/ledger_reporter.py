@@ -134,6 +134,11 @@ class LedgerReporter:
         return bool(self._unstored or self.unreported)
 
     @property
+    def _has_unsent(self) -> bool:
+        """True if something is to be reported that is not in the current round."""
+        return any(len(book.facts) for book in self._books.values()) or self._counts.is_due
+
+    @property
     def late_s(self) -> float:
         """Seconds since a report was last stored while one is due; 0 below LATE_S."""
         waited_s = time.monotonic() - self._stored_s if self._is_owing else 0.0
@@ -157,9 +162,7 @@ class LedgerReporter:
             self._events = 0
             with suppress(OSError):  # the next run reports the journal's entries once more
                 self._journal.reported()
-        is_owing = any(len(books.facts) for books in self._books.values())
-        is_owing = is_owing or self._counts.is_due
-        if is_owing and time.monotonic() >= self._due:
+        if self._has_unsent and time.monotonic() >= self._due:
             self._due = time.monotonic() + every_s
             self._begin()
 
@@ -170,9 +173,10 @@ class LedgerReporter:
         """
         deadline = time.monotonic() + seconds
         self._counts.hasten()
+        self._due = 0.0  # do not wait for the next regular round
         while time.monotonic() < deadline:
             self.report_if_due(0)
-            if not self._unstored and not self._begun:
+            if not (self._unstored or self._begun or self._has_unsent):
                 return True
             self._producer.poll(0.01)  # the event loop no longer polls for delivery reports
         return False

@@ -85,7 +85,7 @@ def test_replica_is_added_and_removed_again_under_load(box: Box, books: AuditRea
         third = box.wait_ready("ingest-3")
 
         def third_has_senders() -> bool:
-            load.begin(5.0)  # the kernel chooses the replica of a connection
+            load.begin(40.0)  # the kernel chooses the replica of a connection
             time.sleep(0.5)
             return has_senders(third, port)
 

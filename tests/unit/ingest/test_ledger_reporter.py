@@ -164,6 +164,48 @@ def test_finish_ends_in_time_and_leaves_the_rest_in_the_journal(tmp_path: Path):
     assert left_behind(tmp_path) == {1}
 
 
+class StoringProducer(MemoryProducer):
+    """Producer whose records are all stored at the next poll."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stored: list[AuditRecord] = []
+
+    def poll(self, seconds: float) -> int:
+        while self.sent:
+            self.stored.append(self.report())
+        return super().poll(seconds)
+
+
+@pytest.mark.parametrize("in_flight", [False, True])
+def test_finish_reports_acks_that_are_newer_than_the_last_round(tmp_path: Path, *, in_flight: bool):
+    producer = StoringProducer()
+    told, journal = teller(tmp_path, producer)
+    answer(told, journal, 1)
+    told.report_if_due(60)
+    if not in_flight:
+        producer.poll(0)
+        told.report_if_due(60)
+    answer(told, journal, 2)
+    assert told.finish(5) is True
+    assert set().union(*map(positions, producer.stored)) == {1, 2}
+    assert left_behind(tmp_path) == set()
+
+
+def test_finish_reports_nothing_as_complete_while_the_journal_cannot_be_rotated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    producer = StoringProducer()
+    told, journal = teller(tmp_path, producer)
+    answer(told, journal, 1)
+
+    def refuse() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(journal, "rotate", refuse)
+    assert told.finish(0.02) is False
+
+
 def test_usage_is_reported_separately_for_all_cells_also_without_new_acks(tmp_path: Path):
     producer = MemoryProducer()
     journal, usage = AckJournal(tmp_path, "ingest-1"), UsageBook()

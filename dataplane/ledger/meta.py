@@ -38,6 +38,7 @@ class MessageMeta(Struct, array_like=True, gc=False):
                dead-letters it; "" for all other events
     event_type: text of the header that names the type of such an event, for the check when it is run again
     stopwatch: how its time was spent so far (dataplane.ledger.stopwatch); b"" until process writes it
+    replay:    id of the replay that made this copy; "" for an original. The ledger counts a copy for its replay
     producer:  random number of the producer that stored it on the ingest topic; 0 if its release assigned none. The
                broker gives an offset a second time only to a record of another producer, so offset and producer
                together identify a record permanently
@@ -72,6 +73,12 @@ class MessageMeta(Struct, array_like=True, gc=False):
     schema: str = ""
     misfit: str = ""
     event_type: str = ""
+    replay: str = ""
+
+    @property
+    def account(self) -> str:
+        """Name under which the ledger counts the message: its replay's, or its pipe's."""
+        return self.replay or self.pipe
 
 
 _decoder = msgspec.msgpack.Decoder(MessageMeta)

@@ -198,6 +198,39 @@ class RedriveRecord(Struct, tag="move", tag_field="kind", frozen=True):
     through: bool = False
 
 
+class ReplayRecord(Struct, tag="replay", tag_field="kind", frozen=True):
+    """Request to the cell's driver to deliver events of a pipe's ingest topic once more.
+
+    revision:     its plan runs; sources, steps and routes are those of its spec
+    destinations: of that revision; units for others are not sent
+    since_us, until_us: range of ingest times (the end is exclusive), microseconds since 1970
+    bucket:       minute in which the ledger counts all units of the replay
+    where:        expression over `body` and `meta`; only events for which it is true are replayed. "" for all
+    keys, ids:    only events with one of these keys, or message ids; empty for all
+    rate_per_s:   maximum rate in units per second, over all destinations
+    rehearsal:    count only, and send nothing
+    state:        `ended` for a finished or aborted replay, which readers forget
+
+    A release that does not know this kind starts no replay.
+    """
+
+    replay: str
+    version: int
+    cell: str
+    pipe: str
+    revision: int
+    destinations: list[str]
+    since_us: int
+    until_us: int
+    bucket: int
+    rate_per_s: float
+    state: Literal["running", "paused", "ended"]
+    where: str = ""
+    keys: list[str] = []
+    ids: list[str] = []
+    rehearsal: bool = False
+
+
 class StopRecord(Struct, tag="stop", tag_field="kind", frozen=True):
     """Request to one incarnation of a cell's application to drain and end. Later incarnations ignore it."""
 
@@ -232,6 +265,7 @@ Record = (
     | RedriveRecord
     | StopRecord
     | QuotaRecord
+    | ReplayRecord
 )
 MAX_SUBJECT_BYTES: Final = 512 * 1024  # of the documents in one SubjectRecord
 TYPE_IN_FIELD: Final = "field:"  # before a path, in `type_from`
@@ -299,6 +333,11 @@ def quota_key(tenant: str) -> str:
     return f"quota/{tenant}"
 
 
+def replay_key(replay: str) -> str:
+    """Return the key of the record of a replay."""
+    return f"replay/{replay}"
+
+
 def record_key(record: Record) -> str:
     """Return the record's key in the compacted topic."""
     match record:
@@ -324,6 +363,8 @@ def record_key(record: Record) -> str:
             key = stop_key(record.cell)
         case QuotaRecord():
             key = quota_key(record.tenant)
+        case ReplayRecord():
+            key = replay_key(record.replay)
     return key
 
 

@@ -23,10 +23,11 @@ class Incident:
 
     def __init__(self, box: Box, chrome: Browser, pipe: dict[str, Any], name: str) -> None:
         self.name, self.key, self.id = name, str(pipe["key"]), str(pipe["pipe"])
+        self.password = str(pipe["password"])  # of the owner, alice
         self.base = box.env["PENSTOCK_WEB_URL"]
         self.port = int(box.env["PENSTOCK_INGEST_PORT"])
         self.complaints = Complaints()
-        session = sign_in(chrome, self.base, "alice", pipe["password"])
+        session = sign_in(chrome, self.base, "alice", self.password)
         self.page: Page = chrome.new_context(storage_state=session).new_page()
         self.complaints.watch(self.page)
         self.actions = 0

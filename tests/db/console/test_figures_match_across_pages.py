@@ -7,8 +7,6 @@ record of it. The newer minute is open.
 
 import csv
 import io
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -26,9 +24,9 @@ from mgmt.services import start_redrive
 from tests.db.cast import MakeClient
 from tests.db.console.truth import Truth, go_live
 from tests.db.console.undelivered import open_alert, store_dead
+from tests.support.page_figures import OUTCOMES, number, outcomes, outcomes_of, plain, table
 
 pytestmark = pytest.mark.django_db
-OUTCOMES = ("delivered", "filtered", "dead", "retrying", "lost")
 
 
 @dataclass(frozen=True)
@@ -83,34 +81,16 @@ def _go_on(pipe: Pipe, truth: Truth, bucket: int, by: User) -> None:
         LateCount.objects.create(pipe_id=pipe.id, bucket=bucket, node="transmit:crm", fact=fact, count=7_000)
 
 
-def number(text: str) -> int:
-    return int(re.sub(r"\D", "", text))
-
-
 def text_of(browser: Client, path: str, **query: str) -> str:
     """Return a page without tags, with one space between texts."""
     answer = browser.get(path, query)
     assert answer.status_code == 200
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.content.decode().replace("\u202f", "")))
+    return plain(answer.content.decode())
 
 
 def table_of(browser: Client, path: str, label: str, **query: str) -> list[dict[str, str]]:
     """Return the rows of the table in the region `label`, by heading; the foot's rows are included."""
-    page = browser.get(path, query).content.decode().replace("\u202f", "")
-    table = page.split(f'aria-label="{label}"')[1].split("</table>")[0]
-    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in re.findall(r"<tr.*?</tr>", table, re.S)]
-    plain = [[re.sub(r"<svg.*?</svg>|<[^>]+>|\s+", " ", cell).strip() for cell in row] for row in rows]
-    return [dict(zip(plain[0], row, strict=False)) for row in plain[1:]]
-
-
-def outcomes_of(row: Mapping[str, str], name: str) -> int:
-    """Return one outcome of a row of a page; a column that is not shown is 0."""
-    return number(row.get(name.capitalize()) or "0")
-
-
-def outcomes(row: Mapping[str, str]) -> dict[str, int]:
-    """Return the outcomes of a row of a page, whose headings are capitalised; a column that is not shown is 0."""
-    return {name: number(row.get(name.capitalize()) or row.get(name) or "0") for name in OUTCOMES}
+    return table(browser.get(path, query).content.decode(), label)
 
 
 def test_minutes_agree_on_the_pipe_page_the_minute_page_in_the_export_and_in_the_api(

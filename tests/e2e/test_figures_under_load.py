@@ -1,0 +1,277 @@
+"""Each number that is shown twice is the same on all pages and in the API, while messages move.
+
+Two destinations fail in part: one answers 503 at first, one answers 422 until it is repaired. A third of the events
+are 45 seconds late, and dead letters are redriven under load. A page and the API cannot be read in one moment, so the
+API is read before and after the page, and the page counts when both answers are the same.
+"""
+
+import csv
+import io
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import pytest
+import requests
+from playwright.sync_api import Browser
+
+from loadgen.events import Payload
+from loadgen.scripted import Behaviour, Received, Receiver, status
+from localbox.testing import Box
+from tests.e2e.incident import Incident, begin_incident
+from tests.support.page_figures import OUTCOMES, number, outcomes, outcomes_of, plain, table
+from tests.support.patience import Patience
+from tests.support.plane import until
+from tests.support.sender import Sender
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1_200)]
+LATE_S: Final = 45.0  # less than the grace: such an event counts in an older minute, which is still open
+AWAY_S: Final = 15.0  # longer than the local retries
+STILL_S: Final = 120.0  # limit for two equal readings
+WALKS: Final = 6
+BETWEEN_S: Final = 15.0
+Json = dict[str, Any]
+
+
+class UnevenSender(Sender):
+    """Sender of events with a time of their own: every third is LATE_S late."""
+
+    def _event(self, number: int) -> Payload:
+        at = time.time() - (LATE_S if number % 3 == 0 else 0.0)
+        return Payload.of(json.dumps({"n": number, "at": at, "note": "x" * 200}).encode())
+
+
+def _n(received: Received) -> int:
+    return int(json.loads(received.body)["n"])
+
+
+def failing_at_first() -> Behaviour:
+    """Answer 503 to every fifth event for AWAY_S after its first attempt, then 204."""
+    first_s: dict[int, float] = {}
+    busy, fine = status(503), status(204)
+
+    async def behave(writer: Any, received: Received) -> bool:
+        n = _n(received)
+        is_away = n % 5 == 0 and time.monotonic() - first_s.setdefault(n, time.monotonic()) < AWAY_S
+        return await (busy if is_away else fine)(writer, received)
+
+    return behave
+
+
+def refusing_some() -> Behaviour:
+    """Answer 422 to every twentieth event."""
+    refused, fine = status(422), status(204)
+
+    async def behave(writer: Any, received: Received) -> bool:
+        return await (refused if _n(received) % 20 == 0 else fine)(writer, received)
+
+    return behave
+
+
+class Reader:
+    """The pages and the API of one pipe, read by its owner."""
+
+    def __init__(self, incident: Incident, password: str) -> None:
+        self.incident, self.path = incident, f"/pipes/{incident.id}/"
+        self._api = requests.Session()
+        self._api.auth = ("alice", password)
+
+    def page(self, path: str) -> str:
+        """Return a page of the console."""
+        answer = self.incident.page.request.get(f"{self.incident.base}{path}")
+        assert answer.ok, answer.text()
+        return answer.text()
+
+    def api(self, path: str) -> Json:
+        """Return the answer of a path below that of the pipe."""
+        answer = self._api.get(f"{self.incident.base}/api/v1{self.path}{path}", timeout=30)
+        answer.raise_for_status()
+        found: Json = answer.json()
+        return found
+
+    def post(self, path: str, body: Json) -> Json:
+        """Post to a path below that of the pipe."""
+        answer = self._api.post(f"{self.incident.base}/api/v1{self.path}{path}", json=body, timeout=30)
+        answer.raise_for_status()
+        found: Json = answer.json()
+        return found
+
+    def both(self, api: Callable[[], Any], *paths: str) -> tuple[Any, list[str]]:
+        """Return the API's answer and pages of the same state: `api` returned the same before and after them."""
+        patience = Patience(STILL_S)
+        while not patience.is_over:
+            before = api()
+            pages = [self.page(path) for path in paths]
+            if api() == before:
+                return before, pages
+        pytest.fail(f"no two equal readings within {STILL_S:g} s around {paths}")
+
+
+def minutes(reader: Reader) -> Json:
+    return reader.api("minutes/?range=1h")
+
+
+def check_minutes(reader: Reader) -> list[Json]:
+    """Compare the pipe page's table, plots and figures and the exports with the API; return the API's minutes."""
+    ours = f"{reader.path}?range=1h"
+    said, (page, text) = reader.both(lambda: minutes(reader), ours, f"{ours}&format=csv")
+    *lines, foot = table(page, "Loss by minute")
+    rows = [line for line in lines if line["State"]]
+    exported = list(csv.DictReader(io.StringIO(text)))
+    listed: list[Json] = said["results"]
+    assert len(listed) == len(rows) == len(exported)
+    for one, row, line in zip(listed, rows, exported, strict=True):
+        shown = {name: one["bins"][name] for name in OUTCOMES}
+        assert outcomes(row) == outcomes(line) == shown, one["minute"]
+        assert number(row["Accepted"]) == int(line["accepted"]) == one["accepted"]
+        assert number(row["Changed after seal"]) == int(line["late"]) == one["late"]
+    by_destination = [outcomes(line) for line in lines if not line["State"]]
+    parts = [part["bins"] for one in listed for part in one["destinations"] if part["name"]]
+    assert by_destination == [{name: bins.get(name, 0) for name in OUTCOMES} for bins in parts]
+    total = said["total"]
+    assert outcomes(foot) == {name: total["bins"][name] for name in OUTCOMES}
+    assert outcomes(foot) == {name: sum(one["bins"][name] for one in listed) for name in OUTCOMES}
+    assert number(foot["Accepted"]) == total["accepted"] == sum(one["accepted"] for one in listed)
+    plotted = table(page, "Throughput, lag and outcomes, as a table")
+    for name in ("delivered", "dead", "retrying", "lost"):
+        assert sum(number(point[name.capitalize()]) for point in plotted) == outcomes_of(foot, name), name
+    assert f"Delivered {total['bins']['delivered']} " in plain(page)
+    return listed
+
+
+def check_minute(reader: Reader, minute: int) -> None:
+    """Compare the page of one minute with the API's minute, its losses and its lists of messages."""
+
+    def said() -> tuple[Json, Json]:
+        return reader.api(f"minutes/{minute}/"), reader.api(f"minutes/{minute}/losses/")
+
+    (one, losses), (page,) = reader.both(said, f"{reader.path}minutes/{minute}/")
+    rows = table(page, "Messages by destination")
+    by_destination = [row for row in rows if row["Destination"] not in ("Now", "At seal")]
+    shown = {name: one["bins"][name] for name in OUTCOMES}
+    assert {name: sum(outcomes(row)[name] for row in by_destination) for name in OUTCOMES} == shown
+    for row in rows:
+        if row["Destination"] == "Now":
+            assert outcomes(row) == shown
+        if row["Destination"] == "At seal":
+            assert outcomes(row) == {name: one["bins_at_seal"][name] for name in OUTCOMES}
+    if one["late"]:
+        assert f"{one['late']} message" in plain(page)
+    assert losses["loss"] == one["loss"]
+    assert len(losses["results"]) == one["loss"]["lost"] == one["bins"]["lost"]
+
+
+def check_home(reader: Reader) -> None:
+    """Compare the home page's line and causes with the pipe's minutes, its undelivered messages and destinations."""
+    names = ("fine", "busy", "strict")
+
+    def said() -> tuple[Json, Json]:
+        return minutes(reader), reader.api("undelivered/")
+
+    pages = ("/?range=1h", *(f"{reader.path}destinations/{name}/" for name in names))
+    (found, undelivered), (home, *destinations) = reader.both(said, *pages)
+    total = found["total"]
+    (line,) = [row for row in table(home, "Pipes") if row["Pipe"].split()[0] == reader.incident.name]
+    assert number(line["Delivered (1 h)"].split()[0]) == total["bins"]["delivered"]
+    assert number(line["Undelivered"]) == undelivered["messages"]
+    assert number(line["Lost (sealed)"]) == total["bins"]["lost"] == 0
+    causes = [row for row in table(home, "Causes") if row["Pipe"] == reader.incident.name]
+    listed = sorted((one["bin"], one["summary"], one["count"]) for one in undelivered["results"])
+    assert sorted((row["Status"], row["Cause"], number(row["Messages"])) for row in causes) == listed
+    for name in ("dead", "retrying"):
+        assert sum(count for of, _, count in listed if of == name) == total["bins"][name], name
+    by_name = {one["name"]: one["bins"] for one in total["destinations"]}
+    for name, page in zip(names, destinations, strict=True):
+        bins = by_name[name]
+        figures = " ".join(
+            f"{word.capitalize()} (1 h) {bins[word]}" for word in ("delivered", "retrying", "held", "dead")
+        )
+        assert figures in plain(page), name
+
+
+def check_dead(reader: Reader) -> int:
+    """Compare the page of dead letters with the preview of a redrive; return their number."""
+    chosen = {"destination": "strict"}
+    found, (page,) = reader.both(lambda: reader.post("moves/preview/", chosen), f"{reader.path}dead/")
+    heaps = (
+        [row for row in table(page, "Dead letters by cause") if row["Destination"] == "strict"]
+        if found["count"]
+        else []
+    )
+    assert sum(number(row["Messages"]) for row in heaps) == found["count"]
+    return int(found["count"])
+
+
+def check_alerts(reader: Reader) -> int:
+    """Compare the list of alerts and the page of each with the API; return the number of alerts."""
+    listed, (page,) = reader.both(lambda: reader.api("alerts/")["results"], "/alerts/")
+    for alert in listed:
+
+        def said(name: str = alert["id"]) -> Json:
+            return reader.api(f"alerts/{name}/")
+
+        one, (page,) = reader.both(said, f"{reader.path}alerts/{alert['id']}/")
+        words = plain(page)
+        assert f" {one['count']} " in words, one
+        if one["cause"] == "rejected":
+            assert f"Failures, with repeats {one['count']} " in words
+    return len(listed)
+
+
+def walk(reader: Reader) -> list[Json]:
+    """Compare everything once; return the API's minutes."""
+    listed = check_minutes(reader)
+    for one in listed[:4]:
+        check_minute(reader, one["minute"])
+    check_home(reader)
+    check_dead(reader)
+    check_alerts(reader)
+    return listed
+
+
+def redrive(reader: Reader) -> None:
+    """Redrive the dead letters of strict, and wait for the end."""
+    path = f"moves/{reader.post('moves/', {'destination': 'strict'})['id']}/"
+    until(lambda: reader.api(path)["state"] == "done", "the redrive is complete", 120)
+
+
+@pytest.fixture
+def reader(whole_box: Box, chrome: Browser, receiver: Receiver) -> Iterator[Reader]:
+    receiver.answers |= {"/busy": failing_at_first(), "/strict": refusing_some()}
+    names = ("fine", "busy", "strict")
+    spec = {
+        "sources": {"shop": {"event_time": "at"}},
+        "destinations": {name: {"type": "http", "url": receiver.url(f"/{name}")} for name in names},
+    }
+    incident = begin_incident(whole_box, chrome, "figures", spec)
+    yield Reader(incident, incident.password)
+    incident.page.context.close()
+    assert incident.complaints.found == []
+
+
+def test_numbers_agree_on_all_pages_and_in_the_api_under_load(reader: Reader, receiver: Receiver):
+    incident = reader.incident
+    with UnevenSender(incident.port, incident.key, 15) as sender:
+        until(lambda: incident.bins().get("dead", 0) > 10, "there are dead letters", 120)
+        seen: set[str] = set()
+        for round_ in range(WALKS):
+            listed = walk(reader)
+            seen |= {name for one in listed for name in OUTCOMES if one["bins"][name]}
+            seen |= {"sealed" for one in listed if one["sealed_at"]}
+            seen |= {"changed after seal" for one in listed if one["late"]}
+            if round_ == 1:
+                receiver.answers["/strict"] = 204
+            if round_ in (1, 3):
+                redrive(reader)
+            time.sleep(BETWEEN_S)
+        assert {"delivered", "dead", "retrying", "sealed", "changed after seal"} <= seen, seen
+    positions = sender.positions
+    until(
+        lambda: minutes(reader)["total"]["bins"]["delivered"] == 3 * len(positions),
+        "everything is delivered",
+        180,
+        seen=lambda: minutes(reader)["total"]["bins"],
+    )
+    walk(reader)
+    assert check_dead(reader) == 0

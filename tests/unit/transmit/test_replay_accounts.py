@@ -28,7 +28,7 @@ from dataplane.transmit.work import TransmitWork
 from tests.support.ledger_checks import MergedReports
 from tests.support.memory_lane import MemoryLane, MemoryMessage, message
 from tests.support.memory_topics import MemorySignalReader, MemoryTopics
-from tests.support.transmitting import KEY, Clock, destination, without_kafka
+from tests.support.transmitting import KEY, Clock, MemorySender, destination, without_kafka
 
 REPLAY: Final = "replay_1"
 BUCKET, REPLAYED_AT = 29_833_333, 29_840_000
@@ -115,7 +115,8 @@ class KilledLane:
             self._known_blocks = len(self._world.blocked)
 
     def _answer(self, accepts: float) -> None:
-        sender, chance = self.work._sender, self._world.chance
+        sender: MemorySender = self.lane.work._sender
+        chance = self._world.chance
         for token in list(sender.begun):
             if chance.random() < 0.3:
                 continue  # still in flight
@@ -153,7 +154,7 @@ class KilledLane:
 
 
 def in_state(state: Literal["active", "paused"], version: int, *, is_ordered: bool) -> DestinationRecord:
-    fields = {"ordered": is_ordered, "concurrency": 64, "retry": RetryPolicy(1, span_s=600_000)}
+    fields: dict[str, Any] = {"ordered": is_ordered, "concurrency": 64, "retry": RetryPolicy(1, span_s=600_000)}
     return destination(version=version, state=state, **fields)
 
 
@@ -167,7 +168,7 @@ def started(folder: Path, clock: Clock, seed: int, *, is_ordered: bool) -> World
     for account, bucket in (("p", BUCKET), (REPLAY, REPLAYED_AT)):
         for node, fact, detail in ((INGEST, Fact.SENT, ACKED), (PROCESS, Fact.SENT, ""), (_TRANSFORM, Fact.SENT, "")):
             facts.extend(account, bucket, FactKey(node, fact, detail), units)
-    originals = [(number, {}) for number in range(UNITS)]
+    originals: list[Any] = [(number, {}) for number in range(UNITS)]
     copies = [(number, {"replay": REPLAY, "bucket": REPLAYED_AT}) for number in range(UNITS)]
     for number, changes in merged(world.chance, originals, copies):
         key = world.chance.choice([b"crm\0a", b"crm\0b"])

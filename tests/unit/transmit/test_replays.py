@@ -261,7 +261,7 @@ def begun(sender: MemorySender) -> list[tuple[int, str]]:
 @pytest.mark.parametrize("kind", ["transmit", "transmit-retry"])
 def test_copy_neither_waits_behind_messages_of_its_key_nor_blocks_them(tmp_path: Path, clock: Clock, kind: Any):
     lane, work, sender = ordered(tmp_path, clock, kind)
-    of_key = {"key": b"a", "attempt": 1}
+    of_key: dict[str, Any] = {"key": b"a", "attempt": 1}
     lane.take(copy(1, 7, **of_key), message(2, **of_key), message(3, **of_key), copy(4, 8, **of_key))
     work.poll()
     assert begun(sender) == [(2, ""), (7, REPLAY), (8, REPLAY)]

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from pyroaring import BitMap64
 
 from dataplane.kafka_errors import raise_first_error
-from dataplane.ledger.meta import read_meta
+from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.names import DELAYS_S, PartitionKey, lane_group
 from dataplane.retrier.redrive_job import RedriveJob
 from dataplane.retrier.redriver import Redriver, place_reader
@@ -43,19 +43,19 @@ _NOTHING: Final[Mapping[PartitionKey, int]] = {}
 
 
 class WaitingByDestination(Struct):
-    """Messages that wait for one destination, and the ingest times of the first and the last."""
+    """Messages that wait for one destination, and the times at which the first and the last came in."""
 
     offsets: dict[PartitionKey, BitMap64] = field(default_factory=dict)
     count: int = 0
     first_us: int = 1 << 62
     last_us: int = 0
 
-    def add(self, place: PartitionKey, offset: int, ingest_time_us: int) -> None:
-        """Add one message."""
+    def add(self, place: PartitionKey, offset: int, came_us: int) -> None:
+        """Add one message; `came_us`: Unix time in microseconds at which it came in."""
         self.offsets.setdefault(place, BitMap64()).add(offset)
         self.count += 1
-        self.first_us = min(self.first_us, ingest_time_us)
-        self.last_us = max(self.last_us, ingest_time_us)
+        self.first_us = min(self.first_us, came_us)
+        self.last_us = max(self.last_us, came_us)
 
     def rate_per_s(self, most: float) -> float:
         """Return the release rate, at most `most`: SHARE of the rate at which the messages came in.
@@ -115,7 +115,15 @@ class TierScan:
         name, offset = DestinationKey(meta.pipe, meta.destination), message.offset()
         found = self.found.get(name)
         if found is not None and not meta.asked_us and not self._state.was_returned_early(name, place, offset):
-            found.add(place, offset, meta.ingest_time_us)
+            found.add(place, offset, _came_us(meta, message.timestamp()[1] * 1_000))
+
+
+def _came_us(meta: MessageMeta, stored_us: int) -> int:
+    """Return when a message came in: at ingest or, for a copy, whose event is old, at its first attempt.
+
+    stored_us: time at which the tier stored it, for a copy without an attempt
+    """
+    return (meta.first_us or stored_us) if meta.replay else meta.ingest_time_us
 
 
 class EarlyRelease:

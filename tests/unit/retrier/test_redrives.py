@@ -374,6 +374,31 @@ def test_early_release_runs_at_about_the_original_ingest_rate(lane: MemoryLane, 
     assert len(returned(lane)) - before == pytest.approx(5 * 20 * SHARE, rel=0.1)
 
 
+def test_copies_of_a_replay_are_released_with_the_others_and_do_not_slow_them(
+    lane: MemoryLane, topics: MemoryTopics, clock: Clock
+):
+    for offset in range(1_000):
+        came_us = clock.wall_us + offset * S // 20
+        is_copy = offset % 2
+        times = (
+            {"ingest_time_us": came_us - 86_400 * S, "first_us": came_us} if is_copy else {"ingest_time_us": came_us}
+        )
+        account = {"replay": "replay_1", "bucket": 7} if is_copy else {}
+        waiting(lane, topics, offset, "delay-5m", **times, **account)
+    hear(lane, "open", clock)
+    clock.advance(1)
+    hear(lane, "closed", clock)
+    go(lane, clock, rounds=3)
+    before = len(returned(lane))
+    go(lane, clock, rounds=20)
+    assert len(returned(lane)) - before == pytest.approx(5 * 20 * SHARE, rel=0.1)
+    assert {meta.replay for meta in returned(lane)} == {"", "replay_1"}
+    assert {(f.pipe, f.bucket, f.fact) for f in lane.told} == {
+        ("p", 29_833_333, "released"),
+        ("replay_1", 7, "released"),
+    }
+
+
 def test_early_release_stops_at_a_new_failure_and_continues_after_the_next_recovery(
     lane: MemoryLane, topics: MemoryTopics, clock: Clock
 ):

@@ -7,7 +7,7 @@ import pytest
 
 from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.plan import compile_plan
-from dataplane.plan.through import through
+from dataplane.plan.through import pass_through, through
 from dataplane.stages.enrich import EmptyTables
 from tests.support import process_lane
 
@@ -59,6 +59,14 @@ def test_lane_and_batch_produce_the_same_messages(tmp_path: Path, fields: dict[s
     }
     assert by_batch == by_lane
     assert by_lane
+    at_once = {
+        _reported(unit, body)
+        for message in messages
+        for unit, body in pass_through(
+            plan, plan.destinations, read_meta(message.headers()), message.value(), tables
+        ).sent
+    }
+    assert at_once == by_lane, "one pass for all destinations, and one pass for each"
 
 
 def _reported(meta: MessageMeta, body: bytes) -> tuple[str, str, int, bytes]:

@@ -1,8 +1,11 @@
 """A cell in memory for replays: the events of a pipe `p` on its ingest topic, and whatever a replay writes."""
 
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+from pyroaring import BitMap64
 
 from dataplane.ledger.audit import AuditRecord, FactSet, decode_audit
 from dataplane.ledger.bins import BucketAccount, BucketFacts, derive
@@ -13,7 +16,6 @@ from dataplane.replay.ranges import OffsetRange
 from dataplane.replay.task import ReplayTask
 from dataplane.spec import PipeSpec
 from dataplane.tables.records import CellRecord, ReplayRecord, TopicRecord
-from pyroaring import BitMap64
 from tests.support.memory_kafka import MemoryKafka, MemoryKafkaProducer
 from tests.support.memory_lane import MemoryMessage
 from tests.support.memory_topics import End, OutOfRange
@@ -38,7 +40,7 @@ class NoPromise:
         """Accept every audit record."""
 
     def committed(self, place: tuple[str, int], offset: int, before: int) -> None:
-        raise AssertionError("a replay commits no offset")
+        raise AssertionError(f"a replay commits no offset, got {place}: {before} -> {offset}")
 
 
 class LogReader:
@@ -153,6 +155,9 @@ def account_of(facts: dict[FactKey, bytes], passed: dict[tuple[str, int], int] |
     return derive(BucketFacts(sets, reach, passed or {}, topics))
 
 
-def facts_of(sets: list[FactSet]) -> dict[FactKey, bytes]:
-    """Return the facts of an audit record as a task returns them."""
-    return {FactKey(one.node, one.fact, one.detail, one.child): one.positions for one in sets}
+def facts_of(sets: Iterable[FactSet]) -> dict[FactKey, bytes]:
+    """Return the facts of audit records as a task returns them."""
+    merged: defaultdict[FactKey, BitMap64] = defaultdict(BitMap64)
+    for one in sets:
+        merged[FactKey(one.node, one.fact, one.detail, one.child)] |= BitMap64.deserialize(one.positions)
+    return {key: positions.serialize() for key, positions in merged.items()}

@@ -72,32 +72,66 @@ def with_crm(state: str) -> dict[str, Any]:
         pytest.param({"state": "ended"}, {"plan": None}, HALF, ReplayStep("end", ABORTED), id="aborted"),
         pytest.param({"state": "paused"}, {}, HALF, ReplayStep("wait", PAUSED), id="paused"),
         pytest.param({"state": "paused"}, {}, None, ReplayStep("wait", PAUSED), id="paused before it began"),
-        pytest.param({}, with_crm("paused"), HALF, ReplayStep("wait", "the destination crm is paused"), id="paused at crm"),
-        pytest.param({}, with_crm("suspended"), HALF, ReplayStep("wait", "the destination crm is suspended"), id="suspended"),
+        pytest.param(
+            {}, with_crm("paused"), HALF, ReplayStep("wait", "the destination crm is paused"), id="paused at crm"
+        ),
+        pytest.param(
+            {}, with_crm("suspended"), HALF, ReplayStep("wait", "the destination crm is suspended"), id="suspended"
+        ),
         pytest.param({"rehearsal": True}, with_crm("paused"), HALF, ReplayStep("run"), id="a rehearsal sends nothing"),
         pytest.param({}, {"slots": 0}, HALF, ReplayStep("wait", NO_SLOT), id="no slot"),
         pytest.param(
-            {}, {"pipe": PipeRecord(PIPE, 1, "t", "orders", CELL, "paused", [(2, 100)])}, HALF,
-            ReplayStep("wait", "the pipe is paused"), id="its pipe is paused",
+            {},
+            {"pipe": PipeRecord(PIPE, 1, "t", "orders", CELL, "paused", [(2, 100)])},
+            HALF,
+            ReplayStep("wait", "the pipe is paused"),
+            id="its pipe is paused",
         ),
-        pytest.param({}, with_crm("removed"), HALF, ReplayStep("end", "the destination crm does not exist any more"), id="removed"),
-        pytest.param({}, {"destinations": {}}, HALF, ReplayStep("end", "the destination crm does not exist any more"), id="gone"),
+        pytest.param(
+            {},
+            with_crm("removed"),
+            HALF,
+            ReplayStep("end", "the destination crm does not exist any more"),
+            id="removed",
+        ),
+        pytest.param(
+            {}, {"destinations": {}}, HALF, ReplayStep("end", "the destination crm does not exist any more"), id="gone"
+        ),
         pytest.param({}, {"plan": None}, HALF, ReplayStep("end", "revision 2 is not published"), id="no plan"),
         pytest.param({}, {"pipe": None}, None, ReplayStep("end", "revision 2 is not published"), id="no pipe"),
-        pytest.param({"destinations": ["x"]}, {}, None, ReplayStep("end", "revision 2 has no destination x"), id="not of the revision"),
-        pytest.param({"destinations": []}, {}, None, ReplayStep("end", "no destination is chosen"), id="no destination"),
         pytest.param(
-            {"destinations": ["lake"]}, {}, None, ReplayStep("end", "the destination lake is not of type http or topic"), id="a lake"
+            {"destinations": ["x"]},
+            {},
+            None,
+            ReplayStep("end", "revision 2 has no destination x"),
+            id="not of the revision",
         ),
         pytest.param(
-            {}, {"has_salt": False}, HALF, ReplayStep("end", "the secret of the revision's hash steps cannot be decrypted"), id="salt"
+            {"destinations": []}, {}, None, ReplayStep("end", "no destination is chosen"), id="no destination"
         ),
         pytest.param(
-            {}, {}, first_progress("rep_1", [OffsetRange(("penstock.c1.ingest.g9", 0), 3, 9)], 1),
-            ReplayStep("end", "the events are no longer in the pipe's cell"), id="the topic was recreated",
+            {"destinations": ["lake"]},
+            {},
+            None,
+            ReplayStep("end", "the destination lake is not of type http or topic"),
+            id="a lake",
+        ),
+        pytest.param(
+            {},
+            {"has_salt": False},
+            HALF,
+            ReplayStep("end", "the secret of the revision's hash steps cannot be decrypted"),
+            id="salt",
+        ),
+        pytest.param(
+            {},
+            {},
+            first_progress("rep_1", [OffsetRange(("penstock.c1.ingest.g9", 0), 3, 9)], 1),
+            ReplayStep("end", "the events are no longer in the pipe's cell"),
+            id="the topic was recreated",
         ),
     ],
-)  # fmt: skip
+)
 def test_next_step(fields: dict[str, Any], changes: dict[str, Any], progress: Any, step: ReplayStep):
     assert next_step(replay(**fields), progress, context(**changes)) == step
 

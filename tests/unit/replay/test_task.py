@@ -1,7 +1,6 @@
 """One task of a replay: it selects events, sends the same units as a process lane, and accounts for each."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,15 @@ from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.ledger.units import position_of
 from dataplane.process.lookups import NoLookupTables, TenantRows
 from dataplane.record_limits import BODY_BYTES
-from dataplane.replay import copies, task as task_module
+from dataplane.replay import copies
+from dataplane.replay import task as task_module
 from dataplane.replay.result import TaskResult
 from dataplane.replay.task import TaskRun
 from dataplane.spec import PipeSpec
 from dataplane.tables.records import ReplayRecord
 from tests.support import process_lane
 from tests.support.memory_kafka import MemoryKafkaProducer
-from tests.support.replaying import EGRESS, HOUR_US, NOW_US, PARTITIONS, ReplayWorld, account_of, replay, task_of
+from tests.support.replaying import HOUR_US, NOW_US, PARTITIONS, ReplayWorld, account_of, replay, task_of
 
 NAMES = ("crm", "erp", "log")
 ROUTES = {
@@ -47,7 +47,7 @@ def spec_of(**fields: Any) -> PipeSpec:
 
 
 def ran(world: ReplayWorld, record: ReplayRecord, spec: PipeSpec, producer: Any = None, **where: int) -> TaskResult:
-    made = None if record.rehearsal else producer or world.producer()
+    made = None if record.rehearsal else world.producer() if producer is None else producer
     end = where.pop("end", len(world.kafka.logs["penstock.c1.ingest.g1", where.get("partition", 0)]))
     rows = TenantRows(NoLookupTables(), "t")
     return TaskRun(task_of(record, spec, end, **where), world.reader(), made, rows).run()
@@ -114,8 +114,12 @@ def test_source_with_a_spread_key_uses_the_partition_of_the_event():
     ("fields", "events", "expected"),
     [
         pytest.param({}, [{"pipe": "other"}, {}], ["m1"], id="of the pipe"),
-        pytest.param({}, [{"ingest_time_us": NOW_US - HOUR_US - 1}, {"ingest_time_us": NOW_US - HOUR_US}], ["m1"], id="since"),
-        pytest.param({}, [{"ingest_time_us": NOW_US + HOUR_US}, {"ingest_time_us": NOW_US + HOUR_US - 1}], ["m1"], id="until"),
+        pytest.param(
+            {}, [{"ingest_time_us": NOW_US - HOUR_US - 1}, {"ingest_time_us": NOW_US - HOUR_US}], ["m1"], id="since"
+        ),
+        pytest.param(
+            {}, [{"ingest_time_us": NOW_US + HOUR_US}, {"ingest_time_us": NOW_US + HOUR_US - 1}], ["m1"], id="until"
+        ),
         pytest.param({}, [{"misfit": "no"}, {}], ["m1"], id="no misfits"),
         pytest.param({}, [{"position": 5, "attempt": 1}, {}], ["m1"], id="no returned originals"),
         pytest.param({"keys": ["a"]}, [{"key": b"p\0b"}, {"key": None}, {"key": b"p\0a"}], ["m2"], id="keys"),
@@ -123,7 +127,7 @@ def test_source_with_a_spread_key_uses_the_partition_of_the_event():
         pytest.param({"where": "body.n == 1"}, [{"body": b'{"n":2}'}, {"body": b'{"n":1}'}], ["m1"], id="expression"),
         pytest.param({"where": "meta.id == 'm1'"}, [{}, {}], ["m1"], id="expression over meta"),
     ],
-)  # fmt: skip
+)
 def test_events_are_selected(fields: dict[str, Any], events: list[dict[str, Any]], expected: list[str]):
     world = ReplayWorld()
     for number, event in enumerate(events):
@@ -229,7 +233,7 @@ def test_too_large_unit_is_dead_at_its_destination(monkeypatch: pytest.MonkeyPat
     world = ReplayWorld()
     world.ingest(0, b'{"n":"0123456789"}')
     result = ran(world, replay(), spec_of())
-    assert list(result.facts)[0] == FactKey("transform:crm", "dead", "too-large", 0)
+    assert next(iter(result.facts)) == FactKey("transform:crm", "dead", "too-large", 0)
     assert (result.failed, result.units, world.copies()) == (1, {}, [])
     assert BODY_BYTES > 10
 

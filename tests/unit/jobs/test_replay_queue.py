@@ -3,7 +3,6 @@
 import base64
 import time
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -181,7 +180,7 @@ def test_driver_killed_at_any_store_skips_nothing_and_repeats_one_job(
     assert is_killed or kill_at > 8
 
 
-def test_facts_are_stored_before_the_progress(world: ReplayWorld, table: ControlTable):
+def test_facts_are_stored_before_the_progress(world: ReplayWorld, table: ControlTable, monkeypatch: pytest.MonkeyPatch):
     order: list[str] = []
     append = world.kafka.append
 
@@ -189,7 +188,7 @@ def test_facts_are_stored_before_the_progress(world: ReplayWorld, table: Control
         order.append({AUDIT_TOPIC: "facts", SIGNALS: "progress", EGRESS: "copy"}[topic])
         return append(topic, *record)
 
-    world.kafka.append = noted  # type: ignore[method-assign]
+    monkeypatch.setattr(world.kafka, "append", noted)
     driver = Driver(world, table)
     driver.records["rep_1"] = replay()
     driver.run_all()
@@ -352,15 +351,16 @@ def test_salt_is_passed_to_the_tasks_and_its_lack_refuses_the_replay(world: Repl
     assert {task.salt for tasks in able.jobs for task in tasks} == {b"salt"}
 
 
-def test_host_without_a_look_up_table_is_waited_for(world: ReplayWorld, table: ControlTable):
+def test_host_without_a_look_up_table_is_waited_for(
+    world: ReplayWorld, table: ControlTable, monkeypatch: pytest.MonkeyPatch
+):
     driver = Driver(world, table)
     driver.records["rep_1"] = replay()
     driver.turn()
-    run_one: Callable[[ReplayTask], TaskResult] = driver._run_one
-    driver._run_one = lambda task: TaskResult(task.range.place, task.range.first, waits="no table")  # type: ignore[method-assign]
+    waiting = lambda task: TaskResult(task.range.place, task.range.first, waits="no table")  # noqa: E731
+    monkeypatch.setattr(driver, "_run_one", waiting)
     assert driver.turn()
     stored = driver.stored()
     assert stored is not None
     assert (stored.error, stored.done) == ("no table", False)
     assert not driver.turn(), "it tries again later"
-    driver._run_one = run_one  # type: ignore[method-assign]

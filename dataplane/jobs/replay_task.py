@@ -9,7 +9,7 @@ from pyspark import TaskContext
 from dataplane.plan import compile_plan
 from dataplane.process.lookups import Lookups, NoLookupTables, TenantRows, open_lookups
 from dataplane.replay.result import TaskResult
-from dataplane.replay.task import ReplayTask, TaskRun
+from dataplane.replay.task import ReplayTask, ReplayTaskRun
 from dataplane.retrier.redriver import place_reader
 from dataplane.runtime.kafka import lane_producer
 from dataplane.runtime.settings import DataPlaneSettings, settings_from
@@ -51,7 +51,7 @@ def run_here(task: ReplayTask, settings: DataPlaneSettings) -> TaskResult:
         stack.callback(consumer.close)
         name = f"replay-{task.range.place[1]}"
         producer = None if task.record.rehearsal else lane_producer(settings.kafka, name)
-        return TaskRun(task, consumer, producer, rows).run()
+        return ReplayTaskRun(task, consumer, producer, rows).run()
 
 
 def _opened(settings: DataPlaneSettings) -> Lookups:

@@ -16,7 +16,7 @@ _EXPLODES_AT: Final = PROCESS_NODES[0]
 
 
 class TaskResult(Struct):
-    """What one task did.
+    """Result of one task: how far it read, its counts and its facts.
 
     reached: all events below this offset are done; those that were sent are stored on egress
     counts:  as in dataplane.tables.replays.ReplayProgress

@@ -51,7 +51,7 @@ class ReplayTask(Struct, frozen=True):
     units_per_s: float
 
 
-class TaskRun:
+class ReplayTaskRun:
     """Execution of a task.
 
     consumer: for assigned partitions, with offset reset `error`

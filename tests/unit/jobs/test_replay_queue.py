@@ -20,7 +20,7 @@ from dataplane.process.lookups import NoLookupTables, TenantRows
 from dataplane.replay.decisions import FAILED, PAUSED
 from dataplane.replay.progress_log import read_progress
 from dataplane.replay.result import TaskResult
-from dataplane.replay.task import ReplayTask, TaskRun
+from dataplane.replay.task import ReplayTask, ReplayTaskRun
 from dataplane.spec import parse_pipe_spec
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import DestinationRecord, PipeRecord, PlanRecord, ReplayRecord
@@ -73,7 +73,7 @@ class Driver:
         if (most := self.stops_at.pop(task.range.place[1], None)) is not None:
             task = msgspec.structs.replace(task, range=task.range._replace(end=task.range.first + most))
         producer = None if task.record.rehearsal else self.world.producer()
-        return TaskRun(task, self.world.reader(), producer, TenantRows(NoLookupTables(), "t")).run()
+        return ReplayTaskRun(task, self.world.reader(), producer, TenantRows(NoLookupTables(), "t")).run()
 
     def turn(self, slots: int = 2) -> bool:
         return self.queue.turn(self.world.cell, self.records, slots)

@@ -16,7 +16,7 @@ from dataplane.record_limits import BODY_BYTES
 from dataplane.replay import copies
 from dataplane.replay import task as task_module
 from dataplane.replay.result import TaskResult
-from dataplane.replay.task import TaskRun
+from dataplane.replay.task import ReplayTaskRun
 from dataplane.spec import PipeSpec
 from dataplane.tables.records import ReplayRecord
 from tests.support import process_lane
@@ -50,7 +50,7 @@ def ran(world: ReplayWorld, record: ReplayRecord, spec: PipeSpec, producer: Any 
     made = None if record.rehearsal else world.producer() if producer is None else producer
     end = where.pop("end", len(world.kafka.logs["penstock.c1.ingest.g1", where.get("partition", 0)]))
     rows = TenantRows(NoLookupTables(), "t")
-    return TaskRun(task_of(record, spec, end, **where), world.reader(), made, rows).run()
+    return ReplayTaskRun(task_of(record, spec, end, **where), world.reader(), made, rows).run()
 
 
 def metas(world: ReplayWorld) -> list[MessageMeta]:

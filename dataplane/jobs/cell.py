@@ -15,10 +15,11 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from dataplane.jobs.dedup import DedupQuery
-from dataplane.jobs.driver_decisions import STABLE_S, LaneName, back_off_s, driver_decision
+from dataplane.jobs.driver_decisions import STABLE_S, LaneName, back_off_s, driver_decision, free_slots
 from dataplane.jobs.lake import LakeQuery
 from dataplane.jobs.lanes import run_lane
 from dataplane.jobs.queries import Query, QuerySupervisor
+from dataplane.jobs.replays import ReplaySupervisor
 from dataplane.jobs.sequence import SequenceQuery
 from dataplane.jobs.windows import WindowsQuery
 from dataplane.names import LANE_KINDS
@@ -30,6 +31,7 @@ from dataplane.runtime.telemetry.heartbeat import HeartbeatSender
 from dataplane.runtime.telemetry.logs import log_as_json
 from dataplane.tables.control import ControlReader, snapshot_path
 from dataplane.tables.optional_files import OptionalFiles
+from dataplane.tables.records import CellRecord
 
 log = logging.getLogger("cell")
 
@@ -87,6 +89,7 @@ class Driver:
             self._producer, cell=cell, writer="driver", kind="driver", epoch=epoch, incarnation=incarnation
         )
         self._queries = QuerySupervisor(self._spark, self._settings, self._reader.table, QUERIES)
+        self._replays = ReplaySupervisor(self._spark, self._settings, self._reader.table, cell)
         self._parent = os.getppid()
         self._jobs: dict[LaneName, LaneJob] = {}
         self._failures: dict[LaneName, int] = {}
@@ -114,11 +117,17 @@ class Driver:
                 self._start(lane)
             if cell := self._reader.table.cell(self._cell):
                 self._queries.poll(cell, self._incarnation)
+                self._poll_replays(cell)
             if self._pulse.due():
                 self._beat(decision.refused)
             self._producer.poll(0)
             time.sleep(TURN_S)
         self._end()
+
+    def _poll_replays(self, cell: CellRecord) -> None:
+        if self._reader.at_end:
+            queries = self._queries.tasks(self._cell)
+            self._replays.poll(cell, free_slots(self._slots, queries, cell, self._jobs.keys()))
 
     def _beat(self, detail: str) -> None:
         failing = {
@@ -159,7 +168,10 @@ class Driver:
         """Wait for the lanes, which read the same control records and drain; cancel those that exceed END_S."""
         log.info("ending: %d lanes drain", len(self._jobs))
         deadline = time.monotonic() + END_S
+        until_s = time.monotonic() + QUERIES_END_S
+        self._replays.begin_stop()
         self._queries.stop(QUERIES_END_S)
+        self._replays.stop(until_s - time.monotonic())
         while self._jobs and time.monotonic() < deadline:
             self._leave_if_orphaned()
             self._reap()

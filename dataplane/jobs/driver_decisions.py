@@ -53,6 +53,11 @@ def driver_decision(
     return DriverDecision(end=False, start=missing[:room], refused=refused)
 
 
+def free_slots(slots: int, query_tasks: int, cell: CellRecord, running: Collection[LaneName]) -> int:
+    """Return the task slots that neither queries nor lanes take: those that run, or those that the cell should run."""
+    return max(0, slots - query_tasks - max(sum(cell.lanes.values()), len(running)))
+
+
 def back_off_s(failures: int, chance: float) -> float:
     """Return the pause in seconds before a failed lane restarts: min(2^k, 30) s minus up to a quarter of jitter.
 

@@ -79,8 +79,13 @@ def item_of(meta: MessageMeta, message: Message, headers: Headers) -> ProcessIte
 def child_of(item: ProcessItem, number: int, body: bytes) -> ProcessItem:
     """Return the child with this number that an explode made: it has its own id and the message's position."""
     meta = msgspec.structs.replace(item.meta, id=f"{item.meta.id}.{number}", child=number)
-    headers = [(name, b"%b.%d" % (value, number) if name == _CE_ID else value) for name, value in item.headers]
+    headers = child_headers(item.headers, number)
     child = ProcessItem(meta, item.message, headers, body, body, back=item.back, part=True, stopwatch=item.stopwatch)
     if item.about is not EMPTY_CONTEXT:
         child.about = about(meta)
     return child
+
+
+def child_headers(headers: Headers, number: int) -> Headers:
+    """Return the headers of the child with this number: its CloudEvents id differs from the message's."""
+    return [(name, b"%b.%d" % (value, number) if name == _CE_ID else value) for name, value in headers]

@@ -198,3 +198,6 @@ class MemoryKafkaProducer:
     def flush(self, _timeout: float) -> int:
         self.poll(0)
         return 0
+
+    def __len__(self) -> int:
+        return len(self._queue)

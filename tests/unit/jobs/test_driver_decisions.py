@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.jobs.driver_decisions import BACK_OFF_CAP_S, DriverDecision, LaneName, back_off_s, driver_decision
+from dataplane.jobs.driver_decisions import (
+    BACK_OFF_CAP_S,
+    DriverDecision,
+    LaneName,
+    back_off_s,
+    driver_decision,
+    free_slots,
+)
 from dataplane.names import LaneKind
 from dataplane.runtime.lanes.context import LaneIdentity
 from dataplane.runtime.lanes.lane import should_drain
@@ -33,6 +40,13 @@ def asked(**changes: Any) -> DriverDecision:
         "slots": 16,
     }
     return driver_decision(**situation | changes)
+
+
+@given(st.integers(0, 20), st.integers(0, 6), st.lists(st.sampled_from(NAMES), unique=True))
+def test_replays_get_only_slots_that_no_lane_or_query_could_use(slots: int, queries: int, running: list[LaneName]):
+    free = free_slots(slots, queries, cell(), running)
+    assert free == max(0, slots - queries - len(NAMES)), "also slots of lanes that wait for their restart are theirs"
+    assert free_slots(slots, queries, cell({}), running) == max(0, slots - queries - len(running))
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from dataplane.causes import Cause
 from dataplane.ledger.meta import MessageMeta, read_meta
-from dataplane.plan import compile_plan
-from dataplane.plan.through import through
+from dataplane.plan import StageError, compile_plan
+from dataplane.plan.through import EndedUnit, pass_through, through
 from dataplane.stages.enrich import EmptyTables
 from tests.support import process_lane
 
@@ -59,6 +60,36 @@ def test_lane_and_batch_produce_the_same_messages(tmp_path: Path, fields: dict[s
     }
     assert by_batch == by_lane
     assert by_lane
+    at_once = {
+        _reported(unit, body)
+        for message in messages
+        for unit, body in pass_through(
+            plan, plan.destinations, read_meta(message.headers()), message.value(), tables
+        ).sent
+    }
+    assert at_once == by_lane, "one pass for all destinations, and one pass for each"
+
+
+@pytest.mark.parametrize(
+    ("more", "node"),
+    [
+        pytest.param({}, "normalize", id="nothing reads the body after normalize"),
+        pytest.param({"transform": {"crm": [TO_INT]}}, "transform:crm", id="a later stage does"),
+    ],
+)
+def test_body_that_cannot_be_written_is_dead_where_a_lane_writes_it(
+    monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], node: str
+):
+    def fail(_value: Any, where: str) -> bytes:
+        raise StageError(Cause.ENCODE, where)
+
+    monkeypatch.setattr("dataplane.plan.through.encode", fail)
+    set_ = {"op": "set", "path": "b", "value": 1}
+    plan = compile_plan(process_lane.plan(normalize=[set_], **more).spec)
+    message = process_lane.arrived(1, b'{"a":"1"}')
+    passage = pass_through(plan, plan.destinations, read_meta(message.headers()), message.value(), EmptyTables())
+    assert passage.ended == [EndedUnit(node, "dead", Cause.ENCODE, 0)]
+    assert passage.passed == ([] if node == "normalize" else [0])
 
 
 def _reported(meta: MessageMeta, body: bytes) -> tuple[str, str, int, bytes]:

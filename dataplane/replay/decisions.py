@@ -1,0 +1,166 @@
+"""Decisions of the replays of a cell: what to do next with each, and whose turn it is. Pure."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Final, Literal, NamedTuple
+
+from msgspec import Struct
+
+from dataplane.expr import ExpressionError
+from dataplane.replay.ranges import is_resolved, remaining
+from dataplane.replay.selection import EventSelection
+from dataplane.spec import HttpDestination, TopicDestination
+from dataplane.tables.records import CellRecord, DestinationRecord, PipeRecord, PlanRecord, ReplayRecord
+from dataplane.tables.redrives import parse_place
+from dataplane.tables.replays import ReplayProgress
+
+ABORTED: Final = "aborted"
+PAUSED: Final = "paused"
+NO_SLOT: Final = "all task slots of the cell are in use by lanes"
+FAILED: Final = "interrupted by an error of the platform; it continues automatically"
+_EXPIRED: Final = "events before "
+_BETWEEN: Final = "; "
+
+
+class ReplayContext(Struct, frozen=True):
+    """Control records that a replay depends on, as they are now; None for a missing one.
+
+    has_salt: the tenant's salt can be decrypted, or no step of the plan needs it
+    slots:    task slots that a job may take
+    """
+
+    cell: CellRecord
+    pipe: PipeRecord | None
+    plan: PlanRecord | None
+    destinations: Mapping[str, DestinationRecord | None]
+    has_salt: bool
+    slots: int
+
+
+class ReplayStep(NamedTuple):
+    """Next action: resolve the offsets, run a job, wait for a reason, or end (with a reason, unless all is done)."""
+
+    action: Literal["resolve", "run", "wait", "end"]
+    reason: str = ""
+
+
+def next_step(record: ReplayRecord, progress: ReplayProgress | None, now: ReplayContext) -> ReplayStep:
+    """Return what to do with a replay that is not done."""
+    if record.state == "ended":
+        return ReplayStep("end", ABORTED)
+    if reason := refusal_of(record, progress, now):
+        return ReplayStep("end", reason)
+    if reason := _waiting_reason(record, now):
+        return ReplayStep("wait", reason)
+    if progress is None or not is_resolved(progress):
+        return ReplayStep("resolve")
+    return ReplayStep("run") if remaining(progress) else ReplayStep("end")
+
+
+def refusal_of(record: ReplayRecord, progress: ReplayProgress | None, now: ReplayContext) -> str:
+    """Return the reason why a replay cannot run at all, for people; "" if it can."""
+    if now.pipe is None or now.plan is None:
+        return f"revision {record.revision} is not published"
+    if reason := _refused_destination(record, now.plan, now.destinations):
+        return reason
+    if not now.has_salt:
+        return "the secret of the revision's hash steps cannot be decrypted"
+    try:
+        EventSelection(record)
+    except ExpressionError as exc:
+        return f"the expression is invalid: {exc}"
+    ingest = now.cell.topics.get("ingest")
+    if progress is not None and any(ingest is None or parse_place(place)[0] != ingest.name for place in progress.ends):
+        return "the events are no longer in the pipe's cell"
+    return ""
+
+
+def _refused_destination(
+    record: ReplayRecord, plan: PlanRecord, destinations: Mapping[str, DestinationRecord | None]
+) -> str:
+    for name in record.destinations:
+        to, current = plan.spec.destinations.get(name), destinations.get(name)
+        if to is None:
+            return f"revision {record.revision} has no destination {name}"
+        if current is None or current.state == "removed":
+            return f"the destination {name} does not exist any more"
+        if not isinstance(to, HttpDestination | TopicDestination):
+            return f"the destination {name} is not of type http or topic"
+    return "" if record.destinations else "no destination is chosen"
+
+
+def _waiting_reason(record: ReplayRecord, now: ReplayContext) -> str:
+    if record.state == "paused":
+        return PAUSED
+    if not record.rehearsal:
+        if now.pipe is not None and now.pipe.state == "paused":
+            return "the pipe is paused"
+        for name in record.destinations:
+            if (current := now.destinations.get(name)) is not None and current.state != "active":
+                return f"the destination {name} is {current.state}"
+    return NO_SLOT if now.slots < 1 else ""
+
+
+class WaitingReplay(NamedTuple):
+    """Replay that has work to do and no reason to wait.
+
+    bucket: minute of its creation
+    due_s:  time (monotonic) before which it does nothing, for its rate or after an error
+    last_s: time of its last turn; 0 if it had none
+    """
+
+    replay: str
+    tenant: str
+    bucket: int
+    due_s: float
+    last_s: float
+
+
+def next_turn(replays: Iterable[WaitingReplay], now_s: float) -> str:
+    """Return the replay whose turn it is; "" if none is due.
+
+    Of each tenant, only the replay that was created first takes turns. Tenants take turns with each other: first the
+    one whose last turn is the longest ago, then the one that came first. So a slow or long replay delays only the later
+    ones of its tenant.
+    """
+    due = [one for one in _first_of_tenants(replays).values() if one.due_s <= now_s]
+    return min(due, key=lambda one: (one.last_s, one.bucket, one.replay)).replay if due else ""
+
+
+def behind_others(replays: Iterable[WaitingReplay]) -> dict[str, str]:
+    """Return the replays that wait for an earlier one of their tenant, by id, with the reason."""
+    replays = list(replays)
+    first = _first_of_tenants(replays)
+    later = [one for one in replays if first[one.tenant].replay != one.replay]
+    return {one.replay: f"waits for the replay {first[one.tenant].replay}" for one in later}
+
+
+def _first_of_tenants(replays: Iterable[WaitingReplay]) -> dict[str, WaitingReplay]:
+    first: dict[str, WaitingReplay] = {}
+    for one in sorted(replays, key=lambda one: (one.bucket, one.replay)):
+        first.setdefault(one.tenant, one)
+    return first
+
+
+def pause_s(units: int, rate_per_s: float, took_s: float) -> float:
+    """Return the seconds until a replay's next job, so that its rate holds over the whole time."""
+    return max(0.0, units / rate_per_s - took_s)
+
+
+def expiry_note(retained_since_us: int) -> str:
+    """Return the text for events that retention has deleted; "" for 0."""
+    if not retained_since_us:
+        return ""
+    moment = datetime.fromtimestamp(-(-retained_since_us // 1_000_000), UTC)
+    return f"{_EXPIRED}{moment:%Y-%m-%dT%H:%M:%SZ} are no longer retained"
+
+
+def note_in(error: str) -> str:
+    """Return the text of `expiry_note` in a progress record's error; "" if there is none."""
+    first = error.partition(_BETWEEN)[0]
+    return first if first.startswith(_EXPIRED) else ""
+
+
+def error_text(before: str, reason: str, expired: str = "") -> str:
+    """Return the error of the next progress record: the newest note on deleted events, and the reason."""
+    return _BETWEEN.join(filter(None, (expired or note_in(before), reason)))

@@ -1,0 +1,91 @@
+"""Result of one task of a replay, which Spark returns to the driver: how far it read, its counts and its facts."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct, field
+from pyroaring import BitMap64
+
+from dataplane.ledger.facts import ACKED, EXPLODED, INGEST, PROCESS, Fact, FactBook, FactKey
+from dataplane.names import PROCESS_NODES, PartitionKey, transform_node
+from dataplane.plan.through import EndedUnit, Passage
+
+_ASKED: Final = FactKey(INGEST, Fact.SENT, ACKED)
+_PASSED: Final = FactKey(PROCESS, Fact.SENT)
+_EXPLODES_AT: Final = PROCESS_NODES[0]
+
+
+class TaskResult(Struct):
+    """Result of one task: how far it read, its counts and its facts.
+
+    reached: all events below this offset are done; those that were sent are stored on egress
+    counts:  as in dataplane.tables.replays.ReplayProgress
+    facts:   positions as a serialized 64-bit roaring bitmap, by the key of the fact
+    expired_until_us: ingest time of the first event after a gap that retention has left; 0 without a gap
+    error:   reason why the task ended early, for the log; what it reached counts
+    waits:   reason why the plan cannot run on this host yet, for people
+    """
+
+    place: PartitionKey
+    reached: int
+    read: int = 0
+    asked: int = 0
+    units: dict[str, int] = field(default_factory=dict)
+    filtered: int = 0
+    failed: int = 0
+    size_bytes: int = 0
+    facts: dict[FactKey, bytes] = field(default_factory=dict)
+    expired_until_us: int = 0
+    error: str = ""
+    waits: str = ""
+
+
+class PassageFacts:
+    """Collector of the facts of a task. They have the same nodes and details as those of process lanes.
+
+    An event is counted as asked only together with what became of its units.
+    """
+
+    def __init__(self) -> None:
+        self._sets: dict[FactKey, BitMap64] = {}
+
+    def add(self, position: int, passage: Passage, ended: Iterable[EndedUnit]) -> None:
+        """Add an event; `ended` has the units of the passage that ended, and those that could not be produced."""
+        self._add(_ASKED, position)
+        for child in range(1, passage.children):
+            self._add(FactKey(_EXPLODES_AT, Fact.SENT, EXPLODED, child), position)
+        for child in passage.passed:
+            self._add(_PASSED._replace(child=child), position)
+        for one in ended:
+            self._add(FactKey(one.node, Fact(one.outcome), one.detail, one.child), position)
+
+    def sent(self, position: int, destination: str, child: int) -> None:
+        """Add a unit that was produced to egress."""
+        self._add(FactKey(transform_node(destination), Fact.SENT, "", child), position)
+
+    def serialized(self) -> dict[FactKey, bytes]:
+        """Return the sets in the order in which they are to be reported: asked events last.
+
+        If a report is split, an asked event must not be known before the fate of its units: it would seem to be lost.
+        """
+        last = {_ASKED: 2, _PASSED: 1}
+        keys = sorted(self._sets, key=lambda key: (last.get(key._replace(child=0), 0), key))
+        return {key: self._sets[key].serialize() for key in keys}
+
+    def _add(self, key: FactKey, position: int) -> None:
+        known = self._sets.get(key)
+        if known is None:
+            known = self._sets[key] = BitMap64()
+        known.add(position)
+
+
+def book_of(account: str, bucket: int, results: Iterable[TaskResult]) -> FactBook:
+    """Return the facts of a job's tasks in one book, for an audit record."""
+    book = FactBook()
+    results = list(results)
+    keys = {key: None for result in results for key in result.facts}
+    for key in sorted(keys, key=lambda key: key == _ASKED):  # stable: asked events stay last
+        for result in results:
+            if key in result.facts:
+                book.extend(account, bucket, key, BitMap64.deserialize(result.facts[key]))
+    return book

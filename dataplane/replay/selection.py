@@ -1,0 +1,44 @@
+"""Selection of a replay's events: by pipe, ingest time, key, id and expression. Pure."""
+
+from dataplane.expr import CostAllowance, compile_expr
+from dataplane.ingest.stamp import key_bytes
+from dataplane.ledger.meta import MessageMeta
+from dataplane.plan.about import about
+from dataplane.plan.stage import decode
+from dataplane.spec.checks import EXPRESSION_ROOTS
+from dataplane.tables.records import ReplayRecord
+
+
+class EventSelection:
+    """Filter of a replay. Raises ExpressionError for an invalid expression."""
+
+    def __init__(self, record: ReplayRecord) -> None:
+        self._record = record
+        self._where = compile_expr(record.where, EXPRESSION_ROOTS) if record.where else None
+        self._keys = frozenset(key_bytes(record.pipe, key) for key in record.keys)
+        self._ids = frozenset(record.ids)
+
+    def names(self, meta: MessageMeta, key: bytes | None) -> bool:
+        """Return True for an event of the replay's pipe, range, keys and ids, as ingest stored it.
+
+        A record with a position has returned to the ingest topic; its original counts, at its own offset. A misfit
+        has never passed the steps.
+        """
+        record = self._record
+        return (
+            meta.pipe == record.pipe
+            and record.since_us <= meta.ingest_time_us < record.until_us
+            and not meta.position
+            and not meta.misfit
+            and (not self._keys or key in self._keys)
+            and (not self._ids or meta.id in self._ids)
+        )
+
+    def holds(self, meta: MessageMeta, body: bytes) -> bool:
+        """Return True if the expression is true for the event, or if there is none.
+
+        Raises StageError if the body is not JSON, EvaluationError or CostLimitError if the expression fails.
+        """
+        if self._where is None:
+            return True
+        return bool(self._where.test(decode(body), about(meta).meta, allowance=CostAllowance()))

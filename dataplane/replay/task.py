@@ -1,0 +1,198 @@
+"""One task of a replay: read a range of one partition, run the plan, and produce the copies.
+
+The task is sent to Spark's Python workers (dataplane.jobs.replay_task). It reads by assignment, in no group, and
+commits nothing. It ends at the end of its range or after TASK_S, once all of its copies are stored.
+"""
+
+import time
+from typing import Any, Final
+
+import msgspec
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from msgspec import Struct
+
+from dataplane.expr import CostLimitError, EvaluationError
+from dataplane.ledger.meta import Headers, MessageMeta, read_meta
+from dataplane.ledger.units import position_of
+from dataplane.names import PartitionKey, transform_node
+from dataplane.plan import CompiledPlan, StageError, compile_plan
+from dataplane.plan.through import EndedUnit, pass_through
+from dataplane.process.budget import PassBudget
+from dataplane.replay.copies import CopyProducer, IngestedEvent, NotStoredError, copy_meta
+from dataplane.replay.ranges import OffsetRange
+from dataplane.replay.result import PassageFacts, TaskResult
+from dataplane.replay.selection import EventSelection
+from dataplane.runtime.clock import SteadyClock
+from dataplane.spec import PipeSpec
+from dataplane.stages.enrich import TableRows
+from dataplane.tables.records import ReplayRecord, TopicRecord
+
+TASK_S: Final = 2.0
+READ_SIZE: Final = 500
+READ_S: Final = 0.2
+FIRST_S: Final = 15.0
+ASK_S: Final = 5.0
+
+
+class ReplayTask(Struct, frozen=True):
+    """Input of one Spark task, which compiles its own plan.
+
+    generation: of the ingest topic
+    units_per_s: the task's share of the replay's rate
+    """
+
+    record: ReplayRecord
+    spec: PipeSpec
+    salt: bytes
+    tenant: str
+    range: OffsetRange
+    generation: int
+    egress: TopicRecord
+    units_per_s: float
+
+
+class ReplayTaskRun:
+    """Execution of a task.
+
+    consumer: for assigned partitions, with offset reset `error`
+    producer: an idempotent producer; None in a rehearsal
+    rows:     the tenant's look-up tables
+    """
+
+    def __init__(self, task: ReplayTask, consumer: Any, producer: Any, rows: TableRows) -> None:
+        self._task, self._consumer, self._rows = task, consumer, rows
+        self._plan: CompiledPlan = compile_plan(task.spec, task.salt)
+        self._selection = EventSelection(task.record)
+        self._copies = None if producer is None else CopyProducer(producer, task.egress, self._plan.spread)
+        self._facts = PassageFacts()
+        self._clock = SteadyClock()
+        self._next = task.range.first
+        self._place: PartitionKey = task.range.place
+        self._has_expired = False
+        self._sent = 0
+        self.result = TaskResult(self._place, task.range.first)
+
+    def run(self) -> TaskResult:
+        """Run the task and return its result. Copies whose fate is unknown make the whole task count as not done."""
+        began_s = time.monotonic()
+        try:
+            self._read_until(began_s, began_s + TASK_S)
+            if self._copies is not None:
+                self._copies.flush()
+        except NotStoredError as exc:
+            if self._copies is not None:
+                self._copies.drop()
+            return TaskResult(self._place, self._task.range.first, error=str(exc))
+        self.result.reached = min(self._next, self._task.range.end)
+        if not self._task.record.rehearsal:
+            self.result.facts = self._facts.serialized()
+        return self.result
+
+    def _read_until(self, began_s: float, deadline_s: float) -> None:
+        """Read and run events until the end of the range or of the time, or an error. Raises NotStoredError.
+
+        At least one event is run, however long the first answer of the broker takes (up to FIRST_S).
+        """
+        self._assign()
+        while self._next < self._task.range.end and not self.result.error:
+            if time.monotonic() >= (deadline_s if self.result.read else began_s + FIRST_S):
+                break
+            for message in self._consumer.consume(READ_SIZE, READ_S):
+                if message.error() is not None:
+                    self._handle_error(message.error())
+                    break
+                due_s = began_s + self._sent / self._task.units_per_s
+                if self.result.read and not _wait_until(due_s, deadline_s):
+                    return
+                self._take(message)
+        if not self.result.read and self._next < self._task.range.end and not self.result.error:
+            self.result.error = "Kafka returned no event in time"
+
+    def _assign(self) -> None:
+        self._consumer.assign([TopicPartition(*self._place, self._next)])
+
+    def _handle_error(self, error: KafkaError) -> None:
+        """Skip events that retention has deleted; note every other error, also an end before the range's end."""
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
+            try:
+                low, high = self._consumer.get_watermark_offsets(TopicPartition(*self._place), timeout=ASK_S)
+            except KafkaException as exc:
+                self.result.error = str(exc)
+                return
+            if self._next < low:
+                self._next, self._has_expired = low, True
+                self._assign()
+            else:
+                self.result.error = f"{self._place} ends at {high}, before offset {self._next}"
+        elif error.code() == KafkaError._PARTITION_EOF:
+            self.result.error = f"{self._place} ends at {self._next}, before offset {self._task.range.end}"
+        else:
+            self.result.error = error.str()
+
+    def _take(self, message: Message) -> None:
+        """Run one record of the ingest topic, if the replay selects it. Raises NotStoredError."""
+        offset = int(message.offset() or 0)
+        if offset >= self._task.range.end:  # retention or compaction has left a gap before it
+            self._next = self._task.range.end
+            return
+        self._next = offset + 1
+        self.result.read += 1
+        headers: Headers = message.headers() or []
+        try:
+            meta = read_meta(headers)
+        except (KeyError, msgspec.DecodeError):
+            return
+        self._note_expiry(meta)
+        key, body = message.key(), message.value() or b""
+        if not self._selection.names(meta, key) or not self._holds(meta, body):
+            return
+        position = position_of(self._task.generation, self._place[1], offset)
+        meta = copy_meta(self._task.record, meta, position, message.timestamp()[1])
+        self._run(IngestedEvent(self._place[1], key, headers[1:], meta), body)
+
+    def _holds(self, meta: MessageMeta, body: bytes) -> bool:
+        try:
+            return self._selection.holds(meta, body)
+        except (StageError, EvaluationError, CostLimitError):
+            self.result.failed += 1
+            return False
+
+    def _note_expiry(self, meta: MessageMeta) -> None:
+        if self._has_expired:
+            self._has_expired = False
+            self.result.expired_until_us = max(self.result.expired_until_us, meta.ingest_time_us)
+
+    def _run(self, event: IngestedEvent, body: bytes) -> None:
+        """Run the plan for one event and produce its copies. Raises NotStoredError."""
+        record, result, position = self._task.record, self.result, event.meta.position
+        check = PassBudget().check if self._plan.may_take_long else _no_limit
+        passage = pass_through(self._plan, record.destinations, event.meta, body, self._rows, check=check)
+        refused: list[EndedUnit] = []
+        if self._copies is not None and passage.sent:
+            refused = self._copies.send(event, passage.sent, self._clock.now_us())
+            self._sent += len(passage.sent)
+        ended = [*passage.ended, *refused]
+        failed = {(one.node, one.child) for one in refused}
+        result.asked += 1
+        result.filtered += sum(one.outcome == "filtered" for one in ended)
+        result.failed += sum(one.outcome == "dead" for one in ended)
+        self._facts.add(position, passage, ended)
+        for meta, made in passage.sent:
+            if failed and (transform_node(meta.destination), meta.child) in failed:
+                continue
+            self._facts.sent(position, meta.destination, meta.child)
+            result.units[meta.destination] = result.units.get(meta.destination, 0) + 1
+            result.size_bytes += len(made)
+
+
+def _no_limit() -> None:
+    """Set no limit on the CPU of a message."""
+
+
+def _wait_until(due_s: float, deadline_s: float) -> bool:
+    """Wait until a time of the monotonic clock; return False at once if it, or the time now, is past the deadline."""
+    now_s = time.monotonic()
+    if max(due_s, now_s) >= deadline_s:
+        return False
+    time.sleep(max(0.0, due_s - now_s))
+    return True

@@ -1,0 +1,366 @@
+"""Replays of a cell in their turns: facts before progress, continuation after a kill, and reasons for people."""
+
+import base64
+import time
+from collections import Counter
+from typing import Any
+
+import msgspec
+import pytest
+from confluent_kafka import KafkaException
+from cryptography.fernet import Fernet
+
+from dataplane.jobs import ledger_reporter, replay_queue
+from dataplane.jobs.ledger_reporter import QueryLedgerReporter
+from dataplane.jobs.replay_queue import ReplayQueue
+from dataplane.ledger.bins import Bin
+from dataplane.ledger.meta import read_meta
+from dataplane.names import AUDIT_TOPIC
+from dataplane.process.lookups import NoLookupTables, TenantRows
+from dataplane.replay.decisions import FAILED, PAUSED
+from dataplane.replay.progress_log import read_progress
+from dataplane.replay.result import TaskResult
+from dataplane.replay.task import ReplayTask, ReplayTaskRun
+from dataplane.spec import parse_pipe_spec
+from dataplane.tables.control import ControlTable
+from dataplane.tables.records import DestinationRecord, PipeRecord, PlanRecord, ReplayRecord
+from dataplane.tables.replays import ReplayProgress
+from dataplane.tables.sealed import bind, salt_place
+from tests.support.replaying import (
+    CELL,
+    EGRESS,
+    NOW_US,
+    PARTITIONS,
+    PIPE,
+    TOPICS,
+    ReplayWorld,
+    account_of,
+    facts_of,
+    replay,
+)
+
+SIGNALS = TOPICS["signals"].name
+SPEC: dict[str, Any] = {
+    "sources": {"shop": {}},
+    "destinations": {"crm": {"type": "http", "url": "https://crm.example"}},
+}
+EVENTS = 12
+
+
+class KilledError(BaseException):
+    """The driver is killed here."""
+
+
+class Driver:
+    """A driver's replays on a world, which outlives it."""
+
+    def __init__(self, world: ReplayWorld, table: ControlTable, keys: tuple[str, ...] = ()) -> None:
+        self.world, self.table = world, table
+        self.jobs: list[list[ReplayTask]] = []
+        self.stops_at: dict[int, int] = {}  # by partition, how many events its first task reads
+        self.failure: BaseException | None = None
+        self.records: dict[str, ReplayRecord] = {}
+        self.queue = ReplayQueue(table, keys, QueryLedgerReporter("nowhere", CELL, "replay"), world.reader(), self._run)
+
+    def _run(self, tasks: list[ReplayTask]) -> list[TaskResult]:
+        self.jobs.append(tasks)
+        if self.failure is not None:
+            failure, self.failure = self.failure, None
+            raise failure
+        return [self._run_one(task) for task in tasks]
+
+    def _run_one(self, task: ReplayTask) -> TaskResult:
+        if (most := self.stops_at.pop(task.range.place[1], None)) is not None:
+            task = msgspec.structs.replace(task, range=task.range._replace(end=task.range.first + most))
+        producer = None if task.record.rehearsal else self.world.producer()
+        return ReplayTaskRun(task, self.world.reader(), producer, TenantRows(NoLookupTables(), "t")).run()
+
+    def turn(self, slots: int = 2) -> bool:
+        return self.queue.turn(self.world.cell, self.records, slots)
+
+    def run_all(self) -> None:
+        for _ in range(50):
+            self.turn()
+            if set(self.records) <= self.queue.ended:
+                return
+        pytest.fail(f"not ended: {self.stored()}")
+
+    def stored(self, name: str = "rep_1") -> ReplayProgress | None:
+        return read_progress(self.world.reader(), SIGNALS).get(name)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> ReplayWorld:
+    made = ReplayWorld()
+    for number in range(EVENTS):
+        made.ingest(number, partition=number % PARTITIONS)
+    monkeypatch.setattr(ledger_reporter, "lane_producer", lambda *_: made.producer())
+    monkeypatch.setattr(ledger_reporter, "Consumer", lambda _: made.reader())
+    monkeypatch.setattr(replay_queue, "back_off_s", lambda *_: 0.0)
+    return made
+
+
+@pytest.fixture
+def table() -> ControlTable:
+    made = ControlTable()
+    spec = parse_pipe_spec(SPEC)
+    made.apply(PlanRecord(PIPE, 2, spec))
+    made.apply(PipeRecord(PIPE, 1, "t", "orders", CELL, "active", [(2, 100)]))
+    made.apply(DestinationRecord(PIPE, "crm", 1, "active", spec.destinations["crm"], []))
+    return made
+
+
+def ids(world: ReplayWorld) -> Counter[str]:
+    return Counter(read_meta(one.headers()).id for one in world.copies())
+
+
+def account(world: ReplayWorld, name: str = "rep_1") -> Any:
+    return account_of(facts_of(fact for audit in world.audits() for fact in audit.facts if fact.pipe == name))
+
+
+def test_replay_sends_every_event_once_and_counts_it(world: ReplayWorld, table: ControlTable):
+    driver = Driver(world, table)
+    driver.records["rep_1"] = replay()
+    driver.run_all()
+    assert ids(world) == Counter(f"m{number}" for number in range(EVENTS))
+    progress = driver.stored()
+    assert progress is not None
+    assert (progress.done, progress.error, progress.asked, progress.units) == (True, "", EVENTS, {"crm": EVENTS})
+    assert progress.reached == progress.ends
+    assert {len(tasks) for tasks in driver.jobs} == {2}
+    assert account(world).count(Bin.QUEUED) == len(account(world).acked) == EVENTS
+    for audit in world.audits():
+        assert (audit.writer, audit.kind, audit.inputs) == ("replay", "replay", [])
+        assert {(fact.pipe, fact.bucket) for fact in audit.facts} == {("rep_1", 999)}
+        assert {mark.topic for mark in audit.outputs} == {EGRESS}
+    last = world.audits()[-1].outputs
+    assert {mark.partition: mark.offset for mark in last} == {
+        number: len(world.kafka.logs[EGRESS, number]) - 1 for number in range(PARTITIONS)
+    }
+
+
+@pytest.mark.parametrize("kill_at", range(1, 10))
+def test_driver_killed_at_any_store_skips_nothing_and_repeats_one_job(
+    world: ReplayWorld, table: ControlTable, monkeypatch: pytest.MonkeyPatch, kill_at: int
+):
+    stores = 0
+    await_stored = QueryLedgerReporter.await_stored
+
+    def killed(reporter: QueryLedgerReporter) -> None:
+        nonlocal stores
+        stores += 1
+        if stores == kill_at:
+            raise KilledError
+        await_stored(reporter)
+
+    monkeypatch.setattr(QueryLedgerReporter, "await_stored", killed)
+    driver = Driver(world, table)
+    driver.stops_at = {1: 2, 2: 1}
+    driver.records["rep_1"] = replay()
+    try:
+        driver.run_all()
+        is_killed = False
+    except KilledError:
+        is_killed = True
+    in_progress = sum(one.range.end - one.range.first for one in driver.jobs[-1]) if driver.jobs else 0
+    world.ingest(99, ingest_time_us=NOW_US)  # of the range's times, but after its ends were stored
+    again = Driver(world, table)
+    before = again.stored()
+    again.records["rep_1"] = replay()
+    again.run_all()
+    found = ids(world)
+    resolved = before is not None
+    due = {f"m{number}" for number in range(EVENTS)} | (set() if resolved else {"m99"})
+    assert set(found) == due, "no event is skipped, and a restart has the same range"
+    assert found.total() - len(due) <= in_progress
+    progress = again.stored()
+    assert progress is not None
+    assert (progress.done, progress.asked) == (True, len(due))
+    assert len(account(world).acked) == len(due)
+    assert is_killed or kill_at > 8
+
+
+def test_facts_are_stored_before_the_progress(world: ReplayWorld, table: ControlTable, monkeypatch: pytest.MonkeyPatch):
+    order: list[str] = []
+    append = world.kafka.append
+
+    def noted(topic: str, *record: Any) -> tuple[int, int]:
+        order.append({AUDIT_TOPIC: "facts", SIGNALS: "progress", EGRESS: "copy"}[topic])
+        return append(topic, *record)
+
+    monkeypatch.setattr(world.kafka, "append", noted)
+    driver = Driver(world, table)
+    driver.records["rep_1"] = replay()
+    driver.run_all()
+    kinds = [kind for number, kind in enumerate(order) if not number or order[number - 1] != kind]
+    jobs = len(driver.jobs)
+    assert kinds == ["progress", *["copy", "facts", "progress"] * jobs]
+
+
+def test_rehearsal_stores_no_facts_and_no_copies(world: ReplayWorld, table: ControlTable):
+    driver = Driver(world, table)
+    driver.records["rep_1"] = replay(rehearsal=True, rate_per_s=0.01)
+    driver.run_all()
+    assert (world.copies(), world.audits()) == ([], [])
+    progress = driver.stored()
+    assert progress is not None
+    assert (progress.asked, progress.units, progress.error) == (EVENTS, {"crm": EVENTS}, "")
+
+
+def test_error_of_spark_is_retried_from_the_progress(world: ReplayWorld, table: ControlTable):
+    driver = Driver(world, table)
+    driver.records["rep_1"] = replay()
+    assert driver.turn(), "its offsets"
+    driver.failure = RuntimeError("Spark is away")
+    assert driver.turn()
+    stored = driver.stored()
+    assert stored is not None
+    assert (stored.error, stored.done, world.copies()) == (FAILED, False, [])
+    driver.run_all()
+    assert ids(world) == Counter(f"m{number}" for number in range(EVENTS))
+    ended = driver.stored()
+    assert ended is not None
+    assert ended.error == ""
+
+
+def test_error_of_kafka_at_the_start_is_retried(
+    world: ReplayWorld, table: ControlTable, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise KafkaException("away")
+
+    driver = Driver(world, table)
+    driver.records["rep_1"] = replay()
+    monkeypatch.setattr(type(world.reader()), "offsets_for_times", refuse)
+    assert driver.turn()
+    stored = driver.stored()
+    assert stored is not None
+    assert (stored.error, stored.ends) == (FAILED, {})
+    monkeypatch.undo()
+    monkeypatch.setattr(replay_queue, "back_off_s", lambda *_: 0.0)
+    driver.run_all()
+    assert len(ids(world)) == EVENTS
+
+
+def test_paused_replay_waits_and_continues(world: ReplayWorld, table: ControlTable):
+    driver = Driver(world, table)
+    driver.records["rep_1"] = replay()
+    driver.turn()
+    driver.turn()
+    some = len(world.copies())
+    assert 0 < some < EVENTS
+    driver.records["rep_1"] = replay(state="paused", version=2)
+    assert not driver.turn()
+    assert not driver.turn()
+    stored = driver.stored()
+    assert stored is not None
+    assert (stored.error, len(world.copies())) == (PAUSED, some)
+    driver.records["rep_1"] = replay(version=3)
+    driver.run_all()
+    assert ids(world).total() == EVENTS
+
+
+def test_reason_is_published_once(world: ReplayWorld, table: ControlTable):
+    driver = Driver(world, table)
+    driver.records["rep_1"] = replay(state="paused")
+    for _ in range(5):
+        assert not driver.turn()
+    assert len(world.kafka.logs[SIGNALS, 0]) == 1
+
+
+def test_aborted_replay_ends(world: ReplayWorld, table: ControlTable):
+    driver = Driver(world, table)
+    driver.records["rep_1"] = replay()
+    driver.turn()
+    driver.turn()
+    some = len(world.copies())
+    driver.records["rep_1"] = replay(state="ended", version=2)
+    driver.turn()
+    stored = driver.stored()
+    assert stored is not None
+    assert (stored.done, stored.error, stored.asked, len(world.copies())) == (True, "aborted", some, some)
+    assert driver.queue.ended == {"rep_1"}
+
+
+def test_replay_that_is_done_is_not_run_again(world: ReplayWorld, table: ControlTable):
+    for _ in range(2):
+        driver = Driver(world, table)
+        driver.records["rep_1"] = replay()
+        driver.run_all()
+    assert driver.jobs == []
+    assert ids(world).total() == EVENTS
+
+
+def test_deleted_events_are_reported_and_the_rest_is_sent(world: ReplayWorld, table: ControlTable):
+    world.delete_below(1, 2)
+    driver = Driver(world, table)
+    driver.records["rep_1"] = replay()
+    driver.run_all()
+    stored = driver.stored()
+    assert stored is not None
+    assert stored.error.startswith("events before ")
+    assert (stored.asked, stored.done) == (EVENTS - 2, True)
+
+
+def test_rate_holds_between_jobs(world: ReplayWorld, table: ControlTable, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("dataplane.replay.task.TASK_S", 0.0)
+    driver = Driver(world, table)
+    driver.records["rep_1"] = replay(rate_per_s=4.0)
+    driver.turn()
+    began_s = time.monotonic()
+    assert driver.turn()
+    assert len(world.copies()) == 2, "one of each task, and half a second of the rate"
+    assert not driver.turn()
+    while not driver.turn():
+        time.sleep(0.01)
+    assert time.monotonic() - began_s >= 0.5
+
+
+def test_second_replay_of_a_tenant_waits_for_the_first(world: ReplayWorld, table: ControlTable):
+    driver = Driver(world, table)
+    driver.records = {"rep_1": replay(), "rep_2": replay(replay="rep_2", bucket=1_000)}
+    driver.turn()
+    waiting = driver.stored("rep_2")
+    assert waiting is not None
+    assert waiting.error == "waits for the replay rep_1"
+    driver.run_all()
+    assert ids(world) == Counter({f"m{number}": 2 for number in range(EVENTS)})
+    by_replay = [read_meta(one.headers()).replay for one in world.copies()]
+    assert Counter(by_replay) == {"rep_1": EVENTS, "rep_2": EVENTS}
+    ended = driver.stored("rep_2")
+    assert ended is not None
+    assert ended.error == ""
+
+
+def test_salt_is_passed_to_the_tasks_and_its_lack_refuses_the_replay(world: ReplayWorld, table: ControlTable):
+    hashing = parse_pipe_spec(SPEC | {"normalize": [{"op": "mask", "path": "a", "how": "hash"}]})
+    table.apply(PlanRecord(PIPE, 3, hashing))
+    key = Fernet.generate_key().decode()
+    sealed = bind(base64.b64encode(b"salt").decode(), salt_place("t"))
+    salt = Fernet(key).encrypt(sealed.encode()).decode()
+    table.apply(PipeRecord(PIPE, 2, "t", "orders", CELL, "active", [(2, 100)], salt=salt))
+    without = Driver(world, table)
+    without.records["rep_1"] = replay(revision=3)
+    without.turn()
+    stored = without.stored()
+    assert stored is not None
+    assert (stored.done, stored.error) == (True, "the secret of the revision's hash steps cannot be decrypted")
+    able = Driver(world, table, (key,))
+    able.records["rep_2"] = replay(replay="rep_2", revision=3)
+    able.run_all()
+    assert {task.salt for tasks in able.jobs for task in tasks} == {b"salt"}
+
+
+def test_host_without_a_look_up_table_is_waited_for(
+    world: ReplayWorld, table: ControlTable, monkeypatch: pytest.MonkeyPatch
+):
+    driver = Driver(world, table)
+    driver.records["rep_1"] = replay()
+    driver.turn()
+    waiting = lambda task: TaskResult(task.range.place, task.range.first, waits="no table")  # noqa: E731
+    monkeypatch.setattr(driver, "_run_one", waiting)
+    assert driver.turn()
+    stored = driver.stored()
+    assert stored is not None
+    assert (stored.error, stored.done) == ("no table", False)
+    assert not driver.turn(), "it tries again later"

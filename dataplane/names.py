@@ -78,6 +78,7 @@ QUERY_INPUTS: Final[dict[str, Purpose]] = {"dedup": "dedup", "windows": "taps", 
 ALL_KEYS_PERCENT: Final = 100  # share of a pipe's keys, in percent
 UNKNOWN_SHARE: Final = 0  # stands for a share that is not known yet
 SEQUENCE_PREFIX: Final = "sequence:"  # of the node of a source's sequence: each message is also counted elsewhere
+REPLAY_ID_PREFIX: Final = "replay_"  # of the ids of replays; no pipe has such an id
 RAMP_PREFIX: Final = "ramp:"  # of names that are not nodes: each message is also counted under its real node
 
 # The stages of process, in order; transform and transmit are measured per destination.
@@ -103,6 +104,11 @@ def output_topic(pipe: str, destination: str) -> str:
 def lane_group(cell: str, kind: LaneKind) -> str:
     """Return the consumer group shared by all lanes of one kind in a cell."""
     return f"penstock.{cell}.{kind}"
+
+
+def is_replay(account: str) -> bool:
+    """Return True if the ledger's account is a replay's, not a pipe's. It has no seals, rollups, losses or alerts."""
+    return account.startswith(REPLAY_ID_PREFIX)
 
 
 @cache

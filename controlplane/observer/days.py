@@ -53,12 +53,12 @@ def open_days() -> Iterator[Q]:
 
 
 def unsealed(day: Q) -> QuerySet[FactRow]:
-    """Return the facts of the day's unsealed buckets.
+    """Return the facts of the day's unsealed buckets. Those of replays, which are never sealed, are left out.
 
     day: condition from open_days, which limits the query to that day's partition of both tables
     """
     seal = Seal.objects.filter(day, pipe_id=OuterRef("pipe_id"), bucket=OuterRef("bucket"))
-    return FactRow.objects.filter(day, ~Exists(seal))
+    return FactRow.objects.filter(day, FactRow.OF_PIPES, ~Exists(seal))
 
 
 def keep_days(now: datetime, *, facts_keep_d: int, seals_keep_d: int) -> None:

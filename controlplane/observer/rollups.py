@@ -19,6 +19,7 @@ from controlplane.observer.columns import execute_in_columns
 from controlplane.observer.merge import PipeBucket
 from controlplane.observer.seal import first_open_bucket
 from dataplane.ledger.sketch import PackedSketch, SketchGrid
+from dataplane.names import REPLAY_ID_PREFIX, is_replay
 from mgmt.ledger.queries.minute_sums import GroupSums, MinuteGroup, Stretch, minute_lags, minute_sums
 from mgmt.ledger.queries.rollups import LENGTHS, block_rows
 from mgmt.models import FactRow, PipeRollup, RollupMark, Seal
@@ -39,6 +40,7 @@ ON CONFLICT DO NOTHING
 _ENTER_SHORTEST: Final = _ENTER.replace(
     "{found}",
     "SELECT pipe_id, bucket FROM mgmt_factrow WHERE bucket >= %(first)s AND bucket < %(past)s"
+    " AND NOT starts_with(pipe_id, %(replays)s)"
     " UNION SELECT pipe_id, bucket FROM mgmt_seal WHERE bucket >= %(first)s AND bucket < %(past)s",
 )
 _ENTER_LONGER: Final = _ENTER.replace(
@@ -88,6 +90,7 @@ class OpenBlock(NamedTuple):
 def reopen_blocks(stored: Iterable[PipeBucket]) -> None:
     """Open the blocks of minutes that get facts or lags in this transaction; to call before these are read or written.
 
+    Replays have no blocks.
     The lock on the mark lasts until the end of the transaction, so no block is entered meanwhile.
     """
     with connection.cursor() as cursor:
@@ -99,7 +102,7 @@ def reopen_blocks(stored: Iterable[PipeBucket]) -> None:
     late = {
         (pipe, length, bucket - bucket % length)
         for pipe, bucket in stored
-        if since <= bucket < until
+        if since <= bucket < until and not is_replay(pipe)
         for length in LENGTHS
         if bucket < until - until % length
     }
@@ -129,7 +132,8 @@ def _advance(ended: int) -> bool:
         if past > ended:
             return False
         with connection.cursor() as cursor:
-            cursor.execute(_ENTER_SHORTEST, {"length": SHORTEST, "first": first, "past": past})
+            shortest = {"length": SHORTEST, "first": first, "past": past, "replays": REPLAY_ID_PREFIX}
+            cursor.execute(_ENTER_SHORTEST, shortest)
             for length, shorter in reversed([*pairwise(LENGTHS)]):
                 if past % length == 0:
                     about = {"length": length, "shorter": shorter, "first": past - length, "past": past}

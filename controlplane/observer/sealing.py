@@ -15,7 +15,7 @@ from controlplane.observer.merge import PipeBucket
 from controlplane.observer.seal import SealProgress, closing_s, first_open_bucket, seal_row, why_open
 from dataplane.ledger.bins import BucketFacts, derive
 from dataplane.ledger.facts import DEDUP, SLOW, Fact
-from dataplane.names import ENTRANCE, PartitionKey, Purpose
+from dataplane.names import ENTRANCE, PartitionKey, Purpose, is_replay
 from mgmt.alerts.services.losses import note_losses
 from mgmt.cells.queries.cells import cells_left, places_of
 from mgmt.ledger.queries.ledger import MinuteKey, books_of
@@ -54,8 +54,8 @@ class Sealer:
         return len(self._open)
 
     def remember(self, cells: dict[PipeBucket, str]) -> None:
-        """Add buckets that received facts, each with the cell that reported it last."""
-        self._open |= cells
+        """Add buckets of pipes that received facts, each with the cell that reported it last."""
+        self._open |= {key: cell for key, cell in cells.items() if not is_replay(key[0])}
         self.sums.lost.update(dict.fromkeys(cells.values(), 0))
 
     def load(self, partition: int) -> None:

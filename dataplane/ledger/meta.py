@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 META_HEADER: Final = "penstock-meta"
+REPLAY_HEADER: Final = "penstock-replay"  # of requests and records that carry a copy: the replay's id
 CONTENT_TYPE: Final = "content-type"
 CE_PREFIX: Final = "ce_"  # of CloudEvents attributes: Kafka protocol binding 1.0, binary mode
 

@@ -66,7 +66,7 @@ class Redriver:
     def stored(self, token: RedrivenToken) -> None:
         """Report to the ledger that a record is stored on its new topic."""
         meta = token.meta
-        self._lane.facts.add(meta.pipe, meta.bucket, fact_of(self.job.what, meta), meta.position)
+        self._lane.facts.add(meta.account, meta.bucket, fact_of(self.job.what, meta), meta.position)
         self.job.stored(token.place, token.offset)
 
     def reached(self) -> dict[PartitionKey, int] | None:

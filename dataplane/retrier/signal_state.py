@@ -20,6 +20,7 @@ from dataplane.tables.redrives import (
     decode_progress,
     format_place,
 )
+from dataplane.tables.replays import REPLAY_PREFIX
 from dataplane.tables.signals import DestinationSignal, decode_signal
 
 READ_LIMIT: Final = 1_000
@@ -44,6 +45,8 @@ class SignalState:
 
     def apply(self, key: str, value: bytes, now_us: int) -> None:
         """Apply one record; ignore one that a newer release of Penstock wrote."""
+        if key.startswith(REPLAY_PREFIX):
+            return  # progress of a replay, which concerns no retry
         try:
             if key.startswith(REDRIVE_PREFIX):
                 progress = decode_progress(value)

@@ -272,6 +272,9 @@ class RetrierWork:
         self._lane.tally.add(f"dead: pipe={meta.pipe} destination={meta.destination} cause={cause}")
         fact = FactKey(node, Fact.DEAD, dead_detail(cause, meta.life), meta.child)
         token = PassedOnToken(retry.slot, message.offset(), meta, fact)
+        if meta.replay:  # the dead letters of a pipe are its originals
+            self.on_delivery(token)
+            return
         original = (*self._lane.slots.place(retry.slot), message.offset())
         why_dead = DeadLetterReason(node, cause, detail)
         headers = without_leave_header(retry.headers)
@@ -296,7 +299,7 @@ class RetrierWork:
         """Settle the message whose record the next topic has stored, and report its fact."""
         if isinstance(token, PassedOnToken):
             slot, offset, meta, fact = token
-            self._lane.facts.add(meta.pipe, meta.bucket, fact, meta.position)
+            self._lane.facts.add(meta.account, meta.bucket, fact, meta.position)
             self._lane.settle(slot, offset)
         elif isinstance(token, RedrivenToken):
             token.redriver.stored(token)

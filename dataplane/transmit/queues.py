@@ -62,7 +62,7 @@ class DeliveryQueues:
 
     def add(self, send: Delivery) -> None:
         """Append a send to its destination's queue, or, if it is ordered, behind the earlier ones of its key."""
-        if not send.target.ordered or send.key is None:
+        if not send.is_ordered:
             send.target.queue.append(send)
             self._ready.add(send.target)
         elif self._early:
@@ -234,8 +234,7 @@ class DeliveryQueues:
         """Begin as many batches as `room` allows. A rate limit counts requests, not messages."""
         queue = target.queue
         while room > 0 and (members := next_batch(queue, batch, now_s)):
-            for _ in members:
-                queue.popleft()
+            _take_first(queue, members)
             members = [send for send in members if self._may_begin(send)]
             if members:
                 self._begin_batch(target, members, batch)
@@ -280,7 +279,7 @@ class DeliveryQueues:
 
     def _dead_letter_unsendable(self, send: Delivery, target: DestinationTarget) -> None:
         """Dead-letter a message that cannot be rendered because of our own error. Logs the exception being handled."""
-        names = (send.unit.pipe, target.record.name, send.meta.id)
+        names = (send.meta.pipe, target.record.name, send.meta.id)
         log.exception("could not build a request: pipe=%s destination=%s id=%s", *names)
         self._ends.dead_letter(send, REQUEST_INVALID.cause, "could not build a request from the message")
         target.refused(REQUEST_INVALID.cause)
@@ -325,13 +324,16 @@ class DeliveryQueues:
         )
 
     def _spill(self, target: DestinationTarget, now_s: float) -> None:
-        """Schedule retries for messages that waited too long, because their destination is slower than its traffic."""
-        if target.ordered and self._order.retries:
-            return  # they wait in this lane
-        for _ in range(min(len(target.queue), RESCHEDULED_A_PASS)):
-            if now_s - target.queue[0].taken_s <= target.patience_s:
-                return
-            self._schedule_retry(target.queue.popleft(), RESCHEDULE_DELAY_S, now_s)
+        """Schedule retries for messages that waited too long, because their destination is slower than its traffic.
+
+        Messages that a retry lane keeps in order are left in its queue.
+        """
+        late = itertools.takewhile(lambda send: now_s - send.taken_s > target.patience_s, target.queue)
+        movable = (send for send in late if not (send.is_ordered and self._order.retries))
+        spilled = list(itertools.islice(movable, RESCHEDULED_A_PASS))
+        _take_first(target.queue, spilled)
+        for send in spilled:
+            self._schedule_retry(send, RESCHEDULE_DELAY_S, now_s)
 
     def _put_away(self, target: DestinationTarget, action: QueueAction, now_s: float) -> None:
         for _ in range(min(len(target.queue), RESCHEDULED_A_PASS)):
@@ -386,6 +388,19 @@ class DeliveryQueues:
 
 def _now_us() -> int:
     return time.time_ns() // 1_000
+
+
+def _take_first(queue: deque[Delivery], sends: list[Delivery]) -> None:
+    """Remove sends, which are in the queue's order; those between them stay at its head."""
+    between: list[Delivery] = []
+    taken = 0
+    while taken < len(sends):
+        send = queue.popleft()
+        if send is sends[taken]:
+            taken += 1
+        else:
+            between.append(send)
+    queue.extendleft(reversed(between))
 
 
 def _take_from(queue: deque[Delivery], wanted: Callable[[Delivery], bool]) -> list[Delivery]:

@@ -63,7 +63,7 @@ class TransmitWork:
 
     def _admit(self, message: Message, meta: MessageMeta, headers: Headers, now_s: float, now_us: int) -> None:
         slot_offset = (self._lane.slots.of(message), message.offset())
-        unit = UnitRound(meta.pipe, meta.destination, meta.child, meta.attempt, meta.position)
+        unit = UnitRound(meta.account, meta.destination, meta.child, meta.attempt, meta.position)
         if self._ends.settled_before(unit, meta.bucket, slot_offset):
             return
         duplicate = self._ends.under_way.get(unit)
@@ -82,7 +82,7 @@ class TransmitWork:
         slot_offset = (self._lane.slots.of(message), message.offset())
         for _, meta, headers in self._lane.read_all([message]):
             target = self._targets.find(meta.pipe, meta.destination)
-            unit = UnitRound(meta.pipe, meta.destination, meta.child, meta.attempt, meta.position)
+            unit = UnitRound(meta.account, meta.destination, meta.child, meta.attempt, meta.position)
             taken = (time.monotonic(), time.time_ns() // 1_000)
             send = Delivery(unit, meta, target, headers, message.key(), message.value() or b"", [slot_offset], *taken)
             self._ends.under_way[unit] = send

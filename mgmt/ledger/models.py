@@ -11,6 +11,8 @@ from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import Q
 
+from dataplane.names import REPLAY_ID_PREFIX
+
 
 class AuditOffset(models.Model):
     """The Observer's position in an audit partition; advanced in the transaction that stores the records it read."""
@@ -39,7 +41,12 @@ class ReportRun(models.Model):
 
 
 class FactRow(models.Model):
-    """Set of units with one fact (dataplane.ledger.audit.FactSet)."""
+    """Set of units with one fact (dataplane.ledger.audit.FactSet); `pipe_id` may be a replay, whose copies it counts.
+
+    Queries over all pipes filter by OF_PIPES.
+    """
+
+    OF_PIPES = ~Q(pipe_id__startswith=REPLAY_ID_PREFIX)  # dataplane.names.is_replay
 
     pk = models.CompositePrimaryKey("pipe_id", "bucket", "node", "fact", "detail", "child", "audit_partition")
     pipe_id = models.CharField(max_length=32)

@@ -11,8 +11,9 @@ def by_key_or_origin(meta: MessageMeta, key: bytes | None, partitions: int, *, i
 
     in_order: the destination keeps the order of a key, so all messages of a key use one partition. Otherwise a message
               uses the partition of its event: that of its key at ingest or, for a spread key, one of all partitions.
+              So does each copy that a replay made, because copies have no order.
     """
-    if key is not None and in_order:
+    if key is not None and in_order and not meta.replay:
         return {"key": key}
     return at_origin(meta, key, partitions)
 

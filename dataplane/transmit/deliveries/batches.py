@@ -24,27 +24,50 @@ _raw = msgspec.json.Decoder(msgspec.Raw)
 
 
 def next_batch(queue: Iterable[Delivery], batch: BatchSettings, now_s: float) -> list[Delivery]:
-    """Return the members of the next request from the queue's head, or [] while waiting for more is allowed.
+    """Return the members of the next request in the queue's order, or [] while waiting for more is allowed.
 
-    Messages that were sent together are sent together again, so that the request keeps its id.
+    They are the first messages of the queue that one replay made, or that are originals: a copy is in no request with
+    its original. Messages that were sent together are sent together again, so that the request keeps its id.
     """
-    members: list[Delivery] = []
-    size = 0
-    full = False
+    groups: dict[str, _BatchMembers] = {}
     for send in queue:
-        size += len(send.body)
-        full = bool(members) and (
-            len(members) >= batch.max_events or size > batch.max_bytes or send.together != members[0].together
-        )
-        if full:
+        group = groups.get(send.meta.replay)
+        if group is None:
+            group = groups[send.meta.replay] = _BatchMembers()
+        if not group.add(send, batch):
             break
-        members.append(send)
-    if not members:
-        return []
-    waited = now_s - members[0].taken_s >= batch.max_wait_ms / 1_000
-    if full or waited or members[0].together or len(members) >= batch.max_events or size >= batch.max_bytes:
-        return members
+    for group in groups.values():
+        if group.is_due(batch, now_s):
+            return group.members
     return []
+
+
+class _BatchMembers:
+    """First messages of the queue that may be in one request."""
+
+    def __init__(self) -> None:
+        self.members: list[Delivery] = []
+        self._size = 0
+        self._is_full = False
+
+    def add(self, send: Delivery, batch: BatchSettings) -> bool:
+        """Add a message; return False if there is no room for it."""
+        members, size = self.members, self._size + len(send.body)
+        if members and (
+            len(members) >= batch.max_events or size > batch.max_bytes or send.together != members[0].together
+        ):
+            self._is_full = True
+            return False
+        members.append(send)
+        self._size = size
+        return True
+
+    def is_due(self, batch: BatchSettings, now_s: float) -> bool:
+        """Return True if the request must not wait for more messages."""
+        members = self.members
+        waited = now_s - members[0].taken_s >= batch.max_wait_ms / 1_000
+        is_complete = len(members) >= batch.max_events or self._size >= batch.max_bytes
+        return self._is_full or waited or bool(members[0].together) or is_complete
 
 
 def batch_id(ids: Sequence[str]) -> str:

@@ -55,8 +55,8 @@ class Delivery(Struct, eq=False):
 
     @property
     def is_ordered(self) -> bool:
-        """True if it waits for its turn behind earlier messages of its key."""
-        return self.target.ordered and self.key is not None
+        """True if it waits for its turn behind earlier messages of its key. A copy of a replay never does."""
+        return self.target.ordered and self.key is not None and not self.meta.replay
 
     def request_begins(self, now_s: float) -> None:
         """Record the beginning of a request."""

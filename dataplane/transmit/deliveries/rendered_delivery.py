@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from dataplane.ledger.meta import Headers
+from dataplane.ledger.meta import REPLAY_HEADER, Headers, MessageMeta
 from dataplane.plan.outbound import as_json, message_headers
 from dataplane.spec.loops import HOPS_HEADER
 from dataplane.transmit.deliveries.batches import batch_id
@@ -22,6 +22,7 @@ def batch_headers(
         f"webhook-id: {id_}",
         f"webhook-timestamp: {now_s}",
         f"penstock-batch: {len(members)}",
+        *_replay_line(members[0].meta),
         f"{HOPS_HEADER}: {max(send.meta.hops for send in members) + 1}",
         f"Content-Type: {content_type}",
     ]
@@ -46,6 +47,8 @@ def request_of(send: Delivery, carried: Headers, now_s: int) -> RenderedDelivery
     """
     meta, target = send.meta, send.target
     url, fixed, body = target.record.to.url, _fixed(target), send.body
+    if meta.replay:
+        fixed = [*fixed, *_replay_line(meta)]
     if target.template is not None:
         rendered = target.template(meta, body)
         url, fixed = rendered.url, [*fixed, *rendered.headers]
@@ -55,6 +58,11 @@ def request_of(send: Delivery, carried: Headers, now_s: int) -> RenderedDelivery
         fixed = [*fixed, *target.encoder.lines]
     signature = sign(target.signers, meta.id, now_s, body) if target.signers else ""
     return RenderedDelivery(url, message_headers(fixed, meta, carried, now_s, signature), body)
+
+
+def _replay_line(meta: MessageMeta) -> list[str]:
+    """Return the header line by which a receiver recognises a copy that a replay made; none for an original."""
+    return [f"{REPLAY_HEADER}: {meta.replay}"] if meta.replay else []
 
 
 RequestOf = Callable[[Delivery, Headers, int], RenderedDelivery]

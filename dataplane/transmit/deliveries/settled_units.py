@@ -25,9 +25,12 @@ VERDICTS: Final = "verdicts of settled units"
 
 
 class UnitRound(NamedTuple):
-    """One unit in one round; a retry or redrive starts a new round, which is sent again."""
+    """One unit in one round; a retry or redrive starts a new round, which is sent again.
 
-    pipe: str
+    account: the pipe's id, or the replay's for a copy that a replay made, which is another unit than its original
+    """
+
+    account: str
     destination: str
     child: int
     attempt: int
@@ -35,7 +38,9 @@ class UnitRound(NamedTuple):
 
 
 class _Entry(msgspec.Struct, array_like=True):
-    pipe: str
+    """Line of the file, a JSON array: the order of the fields is its format, which earlier releases read and write."""
+
+    account: str
     destination: str
     child: int
     attempt: int
@@ -46,7 +51,7 @@ class _Entry(msgspec.Struct, array_like=True):
 
 _decoder = msgspec.json.Decoder(_Entry)
 _encode = msgspec.json.Encoder().encode
-_Group = tuple[str, str, int, int]  # pipe, destination, child, attempt
+_Group = tuple[str, str, int, int]  # account, destination, child, attempt
 _NOTHING: Final[dict[tuple[str, str], BitMap64]] = {}
 
 
@@ -61,7 +66,7 @@ class _Segment:
                 self.add(_decoder.decode(line))
 
     def add(self, entry: _Entry) -> None:
-        group = (entry.pipe, entry.destination, entry.child, entry.attempt)
+        group = (entry.account, entry.destination, entry.child, entry.attempt)
         self.sets[group][entry.fact, entry.detail].add(entry.position)
         self.entries += 1
 
@@ -87,7 +92,7 @@ class SettledUnits:
 
     def note(self, unit: UnitRound, fact: str, detail: str) -> None:
         """Record that this unit is settled; `flush` writes it to the file."""
-        entry = _Entry(unit.pipe, unit.destination, unit.child, unit.attempt, unit.position, fact, detail)
+        entry = _Entry(unit.account, unit.destination, unit.child, unit.attempt, unit.position, fact, detail)
         self._segments[0].add(entry)
         self._lines.append(_encode(entry))
 

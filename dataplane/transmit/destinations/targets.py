@@ -153,8 +153,11 @@ class DestinationTarget:
         return QueueAction.WAIT if pause_s else QueueAction.SEND
 
     def is_exempt_from_hold(self, meta: MessageMeta) -> bool:
-        """Return True if a person released this message or chose it as a probe: it is sent while others are held."""
-        is_requested = meta.through or meta.id == self.record.probe
+        """Return True if a person released this message or chose it as a probe: it is sent while others are held.
+
+        A replay's copy of a probe is not meant.
+        """
+        is_requested = meta.through or (meta.id == self.record.probe and not meta.replay)
         return is_requested and not (self.suspended or self.pipe_paused or self.locked)
 
     def has_token(self, now_s: float) -> bool:

@@ -3,7 +3,9 @@
 from typing import Final
 
 from dataplane.ledger.audit import AUDIT_VERSION, AttemptBatch, AttemptRecord, encode
+from dataplane.ledger.meta import MessageMeta
 from dataplane.ledger.report_parts import packed
+from dataplane.ledger.units import MINUTE_US
 from dataplane.record_limits import REPORT_BYTES
 from dataplane.runtime.lanes.context import LaneContext
 from dataplane.transmit.deliveries.delivery import Delivery
@@ -60,6 +62,13 @@ def number_of(send: Delivery, tries: int) -> int:
     return send.meta.tried * send.target.record.to.retry.local_tries + tries
 
 
+def _minute_of_event(meta: MessageMeta) -> int:
+    """Return the bucket of the event in its pipe's account. A copy carries its replay's bucket: apply ingest's rule."""
+    if not meta.replay:
+        return meta.bucket
+    return (meta.ingest_time_us if meta.off_time else meta.event_time_us) // MINUTE_US
+
+
 def _attempt(send: Delivery, answer: HttpResponse, outcome: str, reason: str, next_us: int) -> AttemptRecord:
     meta, retry = send.meta, send.target.record.to.retry
     will_retry = outcome in ("retry", "parked")
@@ -69,7 +78,7 @@ def _attempt(send: Delivery, answer: HttpResponse, outcome: str, reason: str, ne
         pipe=meta.pipe,
         revision=meta.revision,
         destination=meta.destination,
-        bucket=meta.bucket,
+        bucket=_minute_of_event(meta),
         number=number_of(send, send.tries),
         started_us=send.began_us,
         dns_us=answer.dns_us,

@@ -28,6 +28,7 @@ from dataplane.transmit.deliveries.settled_units import SettledUnits, UnitRound
 from dataplane.transmit.key_order import KeyOrder
 
 ASIDE: Final = "aside"  # not a fact: parked and released at once, when a message is sent directly to the retry lane
+HELD_COPY: Final = "held"  # detail of cancelled: the destination of a replay's copy is held
 
 
 class PendingOutcome(Struct, eq=False):
@@ -89,7 +90,7 @@ class Outcomes:
     def _book_timing(self, send: Delivery) -> None:
         """Record the timing of a delivered message: its passage through this node, and all of its time by slice."""
         meta, lags = send.meta, self._lane.lags
-        key = (meta.pipe, transmit_node(meta.destination), meta.bucket)
+        key = (meta.account, transmit_node(meta.destination), meta.bucket)
         took_us, spent_us = send.time_in_lane(send.ended_s)
         if spent_us is None:
             lags.add(key, send.taken_us - meta.event_time_us, took_us)
@@ -134,7 +135,14 @@ class Outcomes:
             self._dead_letter_too_large(send, "moved to the slow lane")
 
     def hold(self, send: Delivery) -> None:
-        """Hold a unit: produce it to the `held` topic, as the next round."""
+        """Hold a unit: produce it to the `held` topic, as the next round.
+
+        A copy of a replay is cancelled instead: the held messages of a pipe are its originals, and a new replay makes
+        another copy.
+        """
+        if send.meta.replay:
+            self.finish(send, Fact.CANCELLED, HELD_COPY)
+            return
         stopwatch = send.stamp(Slice.HELD, time.monotonic())
         changes = {"attempt": send.meta.attempt + 1, "not_before_us": 0, "through": False, "stopwatch": stopwatch}
         meta = msgspec.structs.replace(send.meta, **changes)
@@ -147,8 +155,14 @@ class Outcomes:
             self._dead_letter_too_large(send, "held")
 
     def dead_letter(self, send: Delivery, cause: str, detail: str, answer: str = "") -> None:
-        """Dead-letter a unit with the cause, a detail and the destination's answer."""
+        """Dead-letter a unit with the cause, a detail and the destination's answer.
+
+        A copy of a replay is only counted as dead: the dead letters of a pipe are its originals.
+        """
         self._lane.tally.add(f"dead: pipe={send.meta.pipe} destination={send.meta.destination} cause={cause}")
+        if send.meta.replay:
+            self.finish(send, Fact.DEAD, dead_detail(cause, send.meta.life))
+            return
         reason = DeadLetterReason(transmit_node(send.meta.destination), cause, detail, answer)
         token = PendingOutcome(send, Fact.DEAD, dead_detail(cause, send.meta.life))
         if send.is_ordered and send.target.record.to.after_dead == "hold":
@@ -222,7 +236,7 @@ class Outcomes:
     def _file(self, unit: UnitRound, bucket: int, fact: str, detail: str) -> None:
         for each in (Fact.PARKED, Fact.RELEASED) if fact == ASIDE else (fact,):
             key = _key(unit.destination, each, detail, unit.child)
-            self._lane.facts.add(unit.pipe, bucket, key, unit.position)
+            self._lane.facts.add(unit.account, bucket, key, unit.position)
 
 
 @lru_cache(maxsize=4_096)

@@ -102,7 +102,7 @@ class ResponseHandler:
                     self._dead_letter(send, answer, verdict.cause, reason)
             case DeliveryOutcome.GONE:
                 for send in sends:
-                    self._book.failed(send, answer, "held", reason)
+                    self._book.failed(send, answer, "cancelled" if send.meta.replay else "held", reason)
                     self._ends.hold(send)
             case _:
                 self._try_again(sends, answer, reason, asked_s)

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from dataplane.ledger.breakdown import Slice
-from dataplane.ledger.meta import META_HEADER, Headers, encode_meta
+from dataplane.ledger.meta import META_HEADER, REPLAY_HEADER, Headers, encode_meta
 from dataplane.ledger.units import format_position
 from dataplane.names import LOOKUP_TOPIC, output_topic
 from dataplane.plan.encoding import EventEncoder
@@ -72,6 +72,7 @@ def _lake_headers(send: Delivery) -> Headers:
 
 
 def _identity_headers(send: Delivery) -> Headers:
-    """Return the id and position by which a repeat can be recognised."""
-    position = format_position(send.meta.position).encode()
-    return [("penstock-id", send.meta.id.encode()), ("penstock-position", position)]
+    """Return the id and position by which a repeat can be recognised; of a copy, also the replay that made it."""
+    meta = send.meta
+    headers = [("penstock-id", meta.id.encode()), ("penstock-position", format_position(meta.position).encode())]
+    return [*headers, (REPLAY_HEADER, meta.replay.encode())] if meta.replay else headers

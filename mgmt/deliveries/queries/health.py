@@ -58,7 +58,7 @@ def open_breakers(now: datetime) -> set[PipeAndName]:
 def destinations_behind(first: int, last: int) -> set[PipeAndName]:
     """Return the destinations that may have undelivered messages in the buckets `first` to `last`, of all pipes."""
     at_destination = Q(node__startswith=_TRANSFORM) | Q(node__startswith=_TRANSMIT)
-    rows = FactRow.objects.filter(at_destination, bucket__range=(first, last), fact__in=_FACTS)
+    rows = FactRow.objects.filter(FactRow.OF_PIPES, at_destination, bucket__range=(first, last), fact__in=_FACTS)
     sums = rows.values_list("pipe_id", "bucket", "node", "fact").annotate(Sum("count")).order_by()
     counts: defaultdict[tuple[str, int, str], int] = defaultdict(int)
     for pipe_id, bucket, node, fact, count in sums.iterator():

@@ -32,7 +32,8 @@ class PartitionCounts(Struct, frozen=True):
 
 def busiest_pipes(first: int, *, least: int, most: int) -> list[str]:
     """Return the ids of the pipes with at least `least` ACKed events in buckets from `first`, busiest first."""
-    rows = FactRow.objects.filter(bucket__gte=first, node=INGEST, fact=Fact.SENT, detail=ACKED).order_by()
+    events = FactRow.objects.filter(FactRow.OF_PIPES, node=INGEST, fact=Fact.SENT, detail=ACKED)
+    rows = events.filter(bucket__gte=first).order_by()
     sums = rows.values_list("pipe_id").annotate(events=Sum("count")).filter(events__gte=least)
     return [pipe_id for pipe_id, _ in sums.order_by("-events", "pipe_id")[:most]]
 

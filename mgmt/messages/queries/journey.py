@@ -214,7 +214,7 @@ def _departures(unit: _Unit, names: Iterable[str]) -> dict[str, datetime]:
 
 
 def _is_of(unit: _Unit, message: Any) -> bool:
-    """Return True if a record carries the unit.
+    """Return True if a record carries the unit itself, not a copy that a replay made of it.
 
     Most other records are skipped by their bytes alone, as MessagePack has one form of the position.
     """
@@ -225,4 +225,4 @@ def _is_of(unit: _Unit, message: Any) -> bool:
         meta = read_meta(headers)
     except (KeyError, msgspec.DecodeError):
         return False
-    return (meta.pipe, meta.position, meta.child) == (unit.pipe.id, unit.position, unit.child)
+    return (meta.account, meta.position, meta.child) == (unit.pipe.id, unit.position, unit.child)

@@ -12,13 +12,7 @@ from mgmt.ids import id_maker
 from mgmt.pipes.models import Pipe
 from mgmt.tenancy.models import Tenant
 
-ACCOUNT_PREFIX: Final = "replay_"  # of a replay's id, which the ledger has in place of a pipe's
 REPLAYS_KEPT_D: Final = 90  # after their end
-
-
-def is_replay(account: str) -> bool:
-    """Return True if an id in the ledger's rows is that of a replay, not of a pipe."""
-    return account.startswith(ACCOUNT_PREFIX)
 
 
 class Replay(models.Model):
@@ -30,9 +24,9 @@ class Replay(models.Model):
     reached:  "<topic>/<partition>" -> all events below this offset are done and reported to the ledger
     ends:     "<topic>/<partition>" -> the offset at which the replay ends there
     units:    by destination, the units sent (in a rehearsal: to be sent)
-    result:   the final account, {"asked": events, "bins": {destination: {bin: count}}, "nodes": [{node, arrived, lost}]};
-              None until nothing of it is queued or waits for a retry. The destination "" has the units that ended
-              before one was chosen
+    result:   the final account, {"asked": events, "bins": {destination: {bin: count}}, "nodes": [{node, arrived,
+              lost}]}; None until nothing of it is queued or waits for a retry. The destination "" has the units that
+              ended before one was chosen
     """
 
     class State(models.TextChoices):
@@ -45,7 +39,9 @@ class Replay(models.Model):
 
     UNDER_WAY = (State.RUNNING, State.PAUSED, State.ABORTING)
 
-    id = models.CharField(primary_key=True, max_length=32, default=id_maker("replay"), editable=False)
+    id = models.CharField(
+        primary_key=True, max_length=32, default=id_maker("replay"), editable=False
+    )
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="replays")
     pipe = models.ForeignKey(Pipe, models.PROTECT, related_name="replays")
     cell = models.ForeignKey(Cell, models.PROTECT, related_name="+", help_text="Cell whose driver runs it.")

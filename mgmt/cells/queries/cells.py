@@ -11,8 +11,8 @@ from typing import Final
 
 from django.db.models import Max, Q, QuerySet
 
+from dataplane.names import is_replay
 from mgmt.models import Pipe, PipeMigration, Replay, SettledOffset, Topic
-from mgmt.replays.models import is_replay
 
 FOR_EVER: Final = 1 << 62
 SETTLING: Final = timedelta(minutes=2)  # a message's bucket may be one minute ahead of the clock

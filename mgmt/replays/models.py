@@ -39,9 +39,7 @@ class Replay(models.Model):
 
     UNDER_WAY = (State.RUNNING, State.PAUSED, State.ABORTING)
 
-    id = models.CharField(
-        primary_key=True, max_length=32, default=id_maker("replay"), editable=False
-    )
+    id = models.CharField(primary_key=True, max_length=32, default=id_maker("replay"), editable=False)
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="replays")
     pipe = models.ForeignKey(Pipe, models.PROTECT, related_name="replays")
     cell = models.ForeignKey(Cell, models.PROTECT, related_name="+", help_text="Cell whose driver runs it.")

@@ -46,7 +46,7 @@ def end_unanswered(*, now: datetime) -> int:
 
 
 def store_results(*, now: datetime) -> int:
-    """Store the accounts of ended replays of which nothing is queued or retried, or that ended a day ago.
+    """Store the accounts of ended replays that are whole, with nothing queued or retried, or that ended a day ago.
 
     Safe to run twice: an account is final or is checked again after a minute. Returns the number stored.
     """
@@ -55,7 +55,7 @@ def store_results(*, now: datetime) -> int:
     stored = 0
     for row in rows.order_by(F("checked_at").asc(nulls_first=True))[:AT_ONCE]:
         account = None if row.rehearsal else accounts(row.id, [row.bucket])[row.bucket]
-        is_final = account is None or not any(account.count(name) for name in OPEN)
+        is_final = account is None or (_is_whole(row, account) and not any(account.count(name) for name in OPEN))
         if is_final or (row.finished_at is not None and row.finished_at < now - FINAL_AFTER):
             result = _result(row, account)
             stored += Replay.objects.filter(id=row.id, result_at=None).update(result=result, result_at=now)
@@ -76,6 +76,13 @@ def _finish(row: Replay, state: str, now: datetime) -> None:
     row.state, row.state_since, row.finished_at = state, now, now
     row.version += 1  # published once more, as ended
     log.info("replay ended", pipe=row.pipe_id, replay=row.id, state=state, asked=row.asked, units=row.units)
+
+
+def _is_whole(row: Replay, account: BucketAccount) -> bool:
+    """Return True if the ledger has the facts of all units that the driver reported, which it reads separately."""
+    known = {name: sum(map(len, bins.values())) for name, bins in account.destinations.items()}
+    has_units = all(known.get(name, 0) >= count for name, count in row.units.items())
+    return has_units and len(account.acked) >= row.asked
 
 
 def _result(row: Replay, account: BucketAccount | None) -> dict[str, Any]:

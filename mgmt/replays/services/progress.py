@@ -19,7 +19,6 @@ RECHECK: Final = timedelta(minutes=1)
 AT_ONCE: Final = 5  # accounts that one run derives
 UPSTREAM: Final = ""
 log = structlog.get_logger(__name__)
-State = Replay.State
 
 
 @transaction.atomic
@@ -41,8 +40,8 @@ def note_replay_progress(*, progress: ReplayProgress, now: datetime) -> None:
 
 def end_unanswered(*, now: datetime) -> int:
     """End the replays whose abort no driver has confirmed for some minutes. Returns their number."""
-    rows = Replay.objects.filter(state=State.ABORTING, state_since__lt=now - UNANSWERED_FOR)
-    return rows.update(state=State.ABORTED, state_since=now, finished_at=now, version=F("version") + 1)
+    rows = Replay.objects.filter(state=Replay.State.ABORTING, state_since__lt=now - UNANSWERED_FOR)
+    return rows.update(state=Replay.State.ABORTED, state_since=now, finished_at=now, version=F("version") + 1)
 
 
 def store_results(*, now: datetime) -> int:
@@ -67,9 +66,9 @@ def store_results(*, now: datetime) -> int:
 
 def _end_of(row: Replay) -> str:
     is_complete = bool(row.ends) and not row.unread
-    if row.state == State.ABORTING and not is_complete:
-        return State.ABORTED
-    return State.FAILED if row.error else State.DONE
+    if row.state == Replay.State.ABORTING and not is_complete:
+        return Replay.State.ABORTED
+    return Replay.State.FAILED if row.error else Replay.State.DONE
 
 
 def _finish(row: Replay, state: str, now: datetime) -> None:

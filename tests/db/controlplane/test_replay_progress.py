@@ -69,6 +69,12 @@ def complete(replay: Replay, asked: int = 10) -> Replay:
     return note(replay, reached={INGEST: 1_200}, read=200, asked=asked, units={"crm": asked}, done=True)
 
 
+def bins_of(replay: Replay) -> dict[str, dict[str, int]]:
+    """Return the stored counts by destination and bin."""
+    found: dict[str, dict[str, int]] = (replay.result or {})["bins"]
+    return found
+
+
 # -- records
 
 
@@ -259,8 +265,8 @@ def test_result_is_stored_once_nothing_is_queued_or_retried(replay: Replay):
     assert store_results(now=NOW + timedelta(seconds=61)) == 1
     assert store_results(now=NOW + timedelta(minutes=9)) == 0
     replay.refresh_from_db()
-    assert replay.result["asked"] == 10
-    assert replay.result["bins"] == {"crm": {"delivered": 6, "dead": 1, "lost": 3}}
+    assert (replay.result or {}).keys() == {"asked", "bins", "nodes"}
+    assert bins_of(replay) == {"crm": {"delivered": 6, "dead": 1, "lost": 3}}
     shown = replay_account(replay)
     assert (shown.bins, shown.accepted) == ({"delivered": 6, "dead": 1, "lost": 3}, 10)
     assert (shown.sealed_at, shown.loss.lost) == (NOW + timedelta(seconds=61), 3)
@@ -285,7 +291,7 @@ def test_result_waits_for_retries_but_not_longer_than_a_day(replay: Replay):
     assert store_results(now=NOW + timedelta(hours=24)) == 0
     assert store_results(now=NOW + timedelta(hours=24, minutes=2)) == 1
     replay.refresh_from_db()
-    assert replay.result["bins"] == {"crm": {"delivered": 9, "retrying": 1}}
+    assert bins_of(replay) == {"crm": {"delivered": 9, "retrying": 1}}
 
 
 def test_rehearsal_is_complete_at_its_end(live: Pipe):

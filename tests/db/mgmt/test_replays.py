@@ -236,7 +236,7 @@ def test_paused_replay_can_be_aborted(live: Pipe):
 
 def test_estimate_of_the_end_leaves_pauses_out(live: Pipe):
     row = a_replay(live)
-    assert (row.expected_end, row.share) == (None, None)
+    assert [row.expected_end, row.share] == [None, None]
     Replay.objects.update(
         started_at=NOW, progress_at=NOW + timedelta(seconds=60), read=600, reached={"t/0": 600}, ends={"t/0": 2_400}
     )
@@ -244,7 +244,7 @@ def test_estimate_of_the_end_leaves_pauses_out(live: Pipe):
     assert (row.share, row.unread) == (0.25, 1_800)
     assert row.expected_end == NOW + timedelta(seconds=60 + 180)
     pause_replay(replay=row, now=NOW + timedelta(seconds=30))
-    assert row.expected_end is None
+    assert (row.state, row.expected_end) == ("paused", None)
     resume_replay(replay=row, now=NOW + timedelta(seconds=50))
     assert row.paused_s == 20
     assert row.expected_end == NOW + timedelta(seconds=60 + 40 * 3)

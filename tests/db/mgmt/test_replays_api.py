@@ -152,7 +152,7 @@ def test_messages_of_a_bin_are_listed_with_their_positions(
         found = client.get(f"{base}{row.id}/units/").json()
     assert (found["bin"], found["more"]) == ("dead", 0)
     assert [(one["position"], one["destination"]) for one in found["results"]] == [("1-0-6", "crm")]
-    found = client.get(f"{base}{row.id}/units/", {"bin": "delivered", "limit": 2}).json()
+    found = client.get(f"{base}{row.id}/units/", {"bin": "delivered", "limit": "2"}).json()
     assert (len(found["results"]), found["more"]) == (2, 4)
     for purpose in ("ingest", "egress"):
         SettledOffset.objects.create(topic=f"penstock.c1.{purpose}.g1", partition=0, offset=100)

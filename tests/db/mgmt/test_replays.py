@@ -244,7 +244,7 @@ def test_estimate_of_the_end_leaves_pauses_out(live: Pipe):
     assert (row.share, row.unread) == (0.25, 1_800)
     assert row.expected_end == NOW + timedelta(seconds=60 + 180)
     pause_replay(replay=row, now=NOW + timedelta(seconds=30))
-    assert (row.state, row.expected_end) == ("paused", None)
+    assert [row.state, row.expected_end] == ["paused", None]
     resume_replay(replay=row, now=NOW + timedelta(seconds=50))
     assert row.paused_s == 20
     assert row.expected_end == NOW + timedelta(seconds=60 + 40 * 3)

@@ -138,7 +138,7 @@ def test_replay_has_its_account_by_destination(
     Replay.objects.update(
         state="done", result_at=row.created_at, result={"asked": 2, "bins": {"crm": {"delivered": 2}}, "nodes": []}
     )
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(5):
         found = client.get(f"{base}{row.id}/").json()
     assert (found["account"]["is_final"], found["account"]["bins"]) == (True, {"delivered": 2})
 

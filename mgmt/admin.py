@@ -35,6 +35,7 @@ from mgmt.models import (
     Pipe,
     PipeRevision,
     Redrive,
+    Replay,
     ScaleGroup,
     Source,
     SourceSchema,
@@ -258,6 +259,16 @@ class RedriveAdmin(ReadOnlyAdmin):
     list_select_related = ["pipe"]
     list_filter = ["what", "state"]
     exclude = ["taken"]
+
+
+@admin.register(Replay)
+class ReplayAdmin(ReadOnlyAdmin):
+    """Replays, without the keys and ids that they select."""
+
+    list_display = ["id", "pipe", "revision", "state", "asked", "rehearsal", "by", "created_at", "finished_at"]
+    list_select_related = ["pipe", "by"]
+    list_filter = ["state", "rehearsal"]
+    exclude = ["keys", "ids"]
 
 
 @admin.register(DeadLetter)

@@ -74,6 +74,15 @@ from mgmt.registry.api.subjects import (
     VersionsOfSubjectView,
 )
 from mgmt.rejections.api import RejectionsView, RejectionView
+from mgmt.replays.api import (
+    AbortReplayView,
+    PauseReplayView,
+    RepeatFailedReplayView,
+    ReplaysView,
+    ReplayUnitsView,
+    ReplayView,
+    ResumeReplayView,
+)
 from mgmt.schemas.api import SchemasView, SchemaView
 from mgmt.sequences.api import SequenceView
 from mgmt.tail.api import TailView
@@ -227,6 +236,17 @@ urlpatterns = [
     path("pipes/<row_id:pipe>/moves/preview/", PreviewView.as_view(), name="preview-move"),
     path("pipes/<row_id:pipe>/moves/<row_id:move>/", RedriveView.as_view(), name="move"),
     path("pipes/<row_id:pipe>/moves/<row_id:move>/abort/", AbortRedriveView.as_view(), name="abort-move"),
+    path("pipes/<row_id:pipe>/replays/", ReplaysView.as_view(), name="replays"),
+    path("pipes/<row_id:pipe>/replays/<row_id:replay>/", ReplayView.as_view(), name="replay"),
+    path("pipes/<row_id:pipe>/replays/<row_id:replay>/pause/", PauseReplayView.as_view(), name="pause-replay"),
+    path("pipes/<row_id:pipe>/replays/<row_id:replay>/resume/", ResumeReplayView.as_view(), name="resume-replay"),
+    path("pipes/<row_id:pipe>/replays/<row_id:replay>/abort/", AbortReplayView.as_view(), name="abort-replay"),
+    path(
+        "pipes/<row_id:pipe>/replays/<row_id:replay>/repeat-failed/",
+        RepeatFailedReplayView.as_view(),
+        name="repeat-failed-replay",
+    ),
+    path("pipes/<row_id:pipe>/replays/<row_id:replay>/units/", ReplayUnitsView.as_view(), name="replay-units"),
     path("destination-tests/", DestinationTestsView.as_view(), name="destination-tests"),
     path("destination-tests/<row_id:test>/", DestinationTestView.as_view(), name="destination-test"),
     path("alerts/", AlertsView.as_view(), name="alerts"),

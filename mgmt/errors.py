@@ -101,6 +101,18 @@ class NothingToRedriveError(ServiceError):
     code = "nothing-to-move"
 
 
+class ReplayInProgressError(ServiceError):
+    """A replay of the tenant is under way, and there is one at a time; or the replay itself has not ended."""
+
+    code = "replay-under-way"
+
+
+class NothingToReplayError(ServiceError):
+    """The pipe has no events to replay, or the replay no failed ones that can be repeated."""
+
+    code = "nothing-to-replay"
+
+
 class NotOpenError(ServiceError):
     """The alert is resolved, or its probe is still in progress."""
 

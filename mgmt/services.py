@@ -47,6 +47,7 @@ from mgmt.errors import (
     NameTakenError,
     NothingToProbeError,
     NothingToRedriveError,
+    NothingToReplayError,
     NothingToRollOutError,
     NothingToSendError,
     NotMigratableError,
@@ -56,6 +57,7 @@ from mgmt.errors import (
     PipePausedError,
     QuotaExceededError,
     RampCompleteError,
+    ReplayInProgressError,
     RevisionConflictError,
     RolloutOpenError,
     SchemaConflictError,
@@ -115,6 +117,8 @@ from mgmt.registry.services import (
     set_owner,
     set_subject_compatibility,
 )
+from mgmt.replays.services.repeats import repeat_failed
+from mgmt.replays.services.replays import ReplayRequest, abort_replay, pause_replay, resume_replay, start_replay
 from mgmt.schemas.services import register_schema
 from mgmt.tenancy.services.sign_in import make_sign_in_link, user_for_sign_in_token
 from mgmt.tenancy.services.tenants import add_member, create_tenant
@@ -135,6 +139,7 @@ __all__ = [
     "NotOpenError",
     "NothingToProbeError",
     "NothingToRedriveError",
+    "NothingToReplayError",
     "NothingToRollOutError",
     "NothingToSendError",
     "OrderNeededError",
@@ -142,6 +147,8 @@ __all__ = [
     "PipePausedError",
     "QuotaExceededError",
     "RampCompleteError",
+    "ReplayInProgressError",
+    "ReplayRequest",
     "RevisionConflictError",
     "RolloutOpenError",
     "SchemaConflictError",
@@ -155,6 +162,7 @@ __all__ = [
     "UnchangedError",
     "VersionIncompatibleError",
     "WireIncompatibleError",
+    "abort_replay",
     "acknowledge_alert",
     "add_alert_channel",
     "add_cell",
@@ -199,6 +207,7 @@ __all__ = [
     "pause_controller",
     "pause_destination",
     "pause_pipe",
+    "pause_replay",
     "probe_alert",
     "publish_revision",
     "put_row",
@@ -211,6 +220,7 @@ __all__ = [
     "remove_row",
     "rename_pipe",
     "reopen_pipe",
+    "repeat_failed",
     "request_migration",
     "request_rollout",
     "resolve_alert",
@@ -221,6 +231,7 @@ __all__ = [
     "resume_destination",
     "resume_pipe",
     "resume_ramp",
+    "resume_replay",
     "reverse_migration",
     "revoke_api_key",
     "revoke_catalogue_link",
@@ -239,6 +250,7 @@ __all__ = [
     "snooze_alert",
     "spread_keys",
     "start_redrive",
+    "start_replay",
     "switch_pipe",
     "upload_rows",
     "user_for_sign_in_token",

@@ -17,6 +17,7 @@ from mgmt.models import (
     PipeMigration,
     PipeRevision,
     Redrive,
+    Replay,
     Rollout,
     RolloutStep,
     ScaleGroup,
@@ -92,6 +93,11 @@ def _redrive(cell: Cell) -> str:
     return f"messages of pipe {row.pipe_id} are being released or redriven" if row else ""
 
 
+def _replay(cell: Cell) -> str:
+    row = Replay.objects.filter(cell=cell, state__in=Replay.UNDER_WAY).first()
+    return f"events of pipe {row.pipe_id} are being replayed" if row else ""
+
+
 def _admission(cell: Cell) -> str:
     row = Admission.objects.filter(pipe__in=cell.pipes.all(), ended_at=None).first()
     return f"pipe {row.pipe_id} is still being admitted gradually" if row else ""
@@ -113,4 +119,4 @@ def _query(cell: Cell) -> str:
     return next((f"pipe {pipe}: {query}, which requires a running query" for pipe, query in found if query), "")
 
 
-OPEN_WORK_CHECKS: Final = (_rollout, _migration, _redrive, _admission, _revision, _held, _query)
+OPEN_WORK_CHECKS: Final = (_rollout, _migration, _redrive, _replay, _admission, _revision, _held, _query)

@@ -6,8 +6,9 @@ from typing import Final
 
 from controlplane.observer.columns import execute_in_columns
 from controlplane.observer.merge import AttemptCountId
+from dataplane.names import is_replay
 from mgmt.ledger.queries.bucket_range import bucket_at
-from mgmt.models import DeliveryAttempt
+from mgmt.models import DeliveryAttempt, Replay
 
 RETRIED: Final = frozenset({"retry", "parked"})  # final failures open alerts of their own
 _ADD: Final = """
@@ -26,8 +27,19 @@ def add_attempt_counts(deliveries: Mapping[AttemptCountId, int], attempts: Itera
     attempts:   every failed attempt, and others
     """
     failed = Counter(_id_of(attempt) for attempt in attempts if attempt.outcome in RETRIED)
-    keys = sorted({*deliveries, *failed})
-    execute_in_columns(_ADD, [(*key, deliveries.get(key, 0), failed[key]) for key in keys])
+    delivered = _by_pipe(deliveries)
+    keys = sorted({*delivered, *failed})
+    execute_in_columns(_ADD, [(*key, delivered[key], failed[key]) for key in keys])
+
+
+def _by_pipe(deliveries: Mapping[AttemptCountId, int]) -> Counter[AttemptCountId]:
+    """Return the counts with the copies of a replay counted for its pipe, as its failed attempts are."""
+    replays = {key.pipe for key in deliveries if is_replay(key.pipe)}
+    pipes = dict(Replay.objects.filter(id__in=replays).values_list("id", "pipe_id")) if replays else {}
+    found: Counter[AttemptCountId] = Counter()
+    for key, count in deliveries.items():
+        found[key._replace(pipe=pipes.get(key.pipe, key.pipe))] += count
+    return found
 
 
 def _id_of(attempt: DeliveryAttempt) -> AttemptCountId:

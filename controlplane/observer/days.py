@@ -14,7 +14,7 @@ from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
 from controlplane.locks import held
-from mgmt.models import FactRow, HighOffset, LagRow, LedgerDay, PipeRollup, Seal
+from mgmt.models import FactRow, HighOffset, LagRow, LedgerDay, PipeRollup, Replay, Seal
 
 DAY_MIN: Final = 24 * 60
 AHEAD: Final = 3  # days for which the Observer may be down or locked out
@@ -94,9 +94,14 @@ def _close_before(settled: date, now: datetime) -> None:
     for day in LedgerDay.objects.filter(closed_at=None, day__lt=settled).values_list("day", flat=True):
         with transaction.atomic():
             row = LedgerDay.objects.select_for_update().get(day=day)
-            if not unsealed(_within(day)).exists():
+            if not unsealed(_within(day)).exists() and not _has_open_replay(day):
                 row.closed_at = now
                 row.save(update_fields=["closed_at"])
+
+
+def _has_open_replay(day: date) -> bool:
+    """Return True if a replay that was created on the day still needs its facts: it may run for weeks."""
+    return Replay.objects.filter(_within(day), result_at=None).exists()
 
 
 def _drop_before(model: type[Model], first_kept: date) -> None:

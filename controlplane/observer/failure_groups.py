@@ -1,4 +1,4 @@
-"""Store dead letters, held messages, their offsets, suspensions and redrive progress, and the alerts from them.
+"""Store dead letters, held messages, their offsets, suspensions and progress, and the alerts from them.
 
 Called in the transaction that moves the offsets, so each record counts once.
 """
@@ -24,6 +24,7 @@ from mgmt.deliveries.services.offset_sets import add_places
 from mgmt.deliveries.services.redrives import note_progress
 from mgmt.models import DeadLetter, Destination, HeldMessage, LaneSignal, ListedMessage
 from mgmt.pipes.services.pipes import hold_pipe
+from mgmt.replays.services.progress import note_replay_progress
 
 LISTED_AN_HOUR: Final = 1_000  # for each value of ListedMessage.HEAP; the others are only in OffsetSet
 Heap = tuple[str, ...]
@@ -40,6 +41,8 @@ def save_ends(ends: LedgerEntries, now: datetime) -> None:
     _save_views(ends.views.values())
     for progress in ends.progress.values():
         note_progress(progress=progress, now=now)
+    for report in ends.replays.values():
+        note_replay_progress(progress=report, now=now)
 
 
 def _save_views(signals: Iterable[DestinationSignal]) -> None:

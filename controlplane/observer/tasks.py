@@ -29,6 +29,7 @@ from mgmt.alerts.services.losses import resolve_found_losses
 from mgmt.alerts.services.probes import judge_probes
 from mgmt.deliveries.services.redrives import release_leftovers
 from mgmt.pipes.services.pipes import resume_complete_pipes
+from mgmt.replays.services.progress import end_unanswered, store_results
 
 LOCK = "observer.tend"
 NOTIFY_LOCK = "observer.notify"
@@ -40,7 +41,7 @@ ROLLUPS_LOCK = "observer.keep_rollups"
 
 @shared_task(name="observer.tend")
 def tend() -> str:
-    """Judge cells and probes, release messages no longer held, and resolve and wake alerts.
+    """Judge cells and probes, release messages no longer held, resolve and wake alerts, and complete replays.
 
     Safe to run twice and to kill at any point: offsets are taken and rows changed by conditional updates and row locks.
     Overlapping runs skip, by a lock that Postgres frees if its holder crashes.
@@ -134,6 +135,8 @@ def _tend() -> str:
         "long held": warn_of_long_held(now, control_settings().ends_keep),
         "common fields": watch_common_fields(now),
         "incidents": watch_incidents(now),
+        "aborted replays": end_unanswered(now=now),
+        "replay results": store_results(now=now),
     }
     return _summary(done)
 

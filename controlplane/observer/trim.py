@@ -29,6 +29,7 @@ from mgmt.models import (
     Redrive,
     Rejection,
     RejectionMinute,
+    Replay,
     ReportRun,
     SequenceBreakRow,
     Usage,
@@ -36,6 +37,7 @@ from mgmt.models import (
 )
 from mgmt.patterns.blocks import block_at
 from mgmt.rejections.models import REJECTIONS_KEPT_D
+from mgmt.replays.models import REPLAYS_KEPT_D
 from mgmt.sequences.models import BREAKS_KEPT_D
 
 AT_ONCE: Final = 5_000
@@ -48,6 +50,7 @@ ALERTS_FOR: Final = timedelta(days=90)
 HOURS_FOR: Final = timedelta(days=29)  # four weeks are compared
 REJECTIONS_FOR: Final = timedelta(days=REJECTIONS_KEPT_D)
 BREAKS_FOR: Final = timedelta(days=BREAKS_KEPT_D)
+REPLAYS_FOR: Final = timedelta(days=REPLAYS_KEPT_D)
 VERSIONS_FOR: Final = timedelta(days=HOURS_KEPT_D)
 SAMPLES_FOR: Final = timedelta(hours=2)  # a block is judged within one hour, or never
 USAGE_FOR: Final = timedelta(days=400)  # a year, and the month with which it is compared
@@ -71,6 +74,7 @@ def trim(now: datetime, *, attempts_keep_h: int, seals_keep_d: int, ends_keep: t
         HeldMessage.objects.filter(at__lt=now - ends_keep),
         OffsetSet.objects.filter(hour__lt=int((now - ends_keep).timestamp()) // HOUR_S),
         Redrive.objects.filter(finished_at__lt=now - ends_keep),
+        Replay.objects.filter(finished_at__lt=now - REPLAYS_FOR),
         Alert.objects.filter(resolved_at__lt=now - ALERTS_FOR),
         DestinationTest.objects.filter(created_at__lt=now - TESTS_FOR),
         Finding.objects.filter(ended_at__lt=now - ALERTS_FOR),

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal, cast
 
 import msgspec
@@ -10,6 +11,7 @@ from msgspec import Struct
 from controlplane.provisioner.desired_state import weights_by_pipe
 from controlplane.provisioner.snapshot import RevisionSnapshot
 from dataplane.names import ALL_KEYS_PERCENT
+from dataplane.schemas.standard import EPOCH
 from dataplane.spec import SpecError, TableDestination, destination_of, encoding_of, parse_pipe_spec
 from dataplane.tables.quotas import IN_DATA_PLANE
 from dataplane.tables.records import (
@@ -24,6 +26,7 @@ from dataplane.tables.records import (
     Record,
     RedriveRecord,
     RegisteredSchema,
+    ReplayRecord,
     SchemaRecord,
     SubjectRecord,
     TopicRecord,
@@ -35,6 +38,7 @@ from dataplane.tables.records import (
     plan_key,
     quota_key,
     redrive_key,
+    replay_key,
     schema_key,
     subject_key,
 )
@@ -51,6 +55,7 @@ from mgmt.models import (
     PipeRevision,
     Ramp,
     Redrive,
+    Replay,
     SourceEventTypes,
     SourceSchema,
     Subject,
@@ -61,6 +66,10 @@ from mgmt.registry.queries import as_registered, registered_schema
 
 DestinationRecordState = Literal["active", "paused", "suspended", "removed"]
 PipeState = Literal["active", "paused", "closed"]
+_REPLAY_STATES: Final[Mapping[str, Literal["running", "paused"]]] = {
+    Replay.State.RUNNING: "running",
+    Replay.State.PAUSED: "paused",
+}
 
 
 class BuiltRecords(Struct, frozen=True):
@@ -261,6 +270,32 @@ def _build_redrives(names: list[str], found: dict[str, Record], _broken: dict[st
         )
 
 
+def _build_replays(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:
+    for row in Replay.objects.filter(id__in=names):
+        found[replay_key(row.id)] = ReplayRecord(
+            replay=row.id,
+            version=row.version,
+            cell=row.cell_id,
+            pipe=row.pipe_id,
+            revision=row.revision,
+            destinations=row.destinations,
+            since_us=_microseconds(row.since),
+            until_us=_microseconds(row.until),
+            bucket=row.bucket,
+            rate_per_s=row.rate_per_s,
+            state=_REPLAY_STATES.get(row.state, "ended"),
+            where=row.where if row.is_under_way else "",
+            keys=row.keys if row.is_under_way else [],
+            ids=row.ids if row.is_under_way else [],
+            rehearsal=row.rehearsal,
+        )
+
+
+def _microseconds(at: datetime) -> int:
+    """Return a time in microseconds since 1970."""
+    return (at - EPOCH) // timedelta(microseconds=1)
+
+
 def _build_quotas(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:
     for row in TenantQuota.objects.filter(tenant__in=names):
         limits = {name: row.limits.get(name) for name in IN_DATA_PLANE}
@@ -279,4 +314,5 @@ BUILDERS: Final[dict[str, Builder]] = {
     "pipe": _build_pipes,
     "key": _build_keys,
     "move": _build_redrives,
+    "replay": _build_replays,
 }

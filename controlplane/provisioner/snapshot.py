@@ -58,7 +58,7 @@ class RevisionSnapshot(Struct, frozen=True):
 
 
 class VersionedRow(Struct, frozen=True):
-    """A row behind a control record of a pipe: an API key (name = digest), destination, schema, redrive or release."""
+    """A row behind a control record of a pipe: an API key (name = digest), destination, schema, redrive or replay."""
 
     pipe: str
     name: str
@@ -113,6 +113,7 @@ class ProvisionerSnapshot(Struct, frozen=True):
     heartbeats:      fresh heartbeats of lanes, drivers and ingest replicas
     check_topics:    check bound topics in this tick as well
     redrives:        redrives and releases
+    replays:         replays
     states:          input of the interlocks, by cell
     to_place:        pipes without a cell
     capacities:      capacity of the cells; empty if every pipe has a cell
@@ -135,6 +136,7 @@ class ProvisionerSnapshot(Struct, frozen=True):
     master: str
     check_topics: bool = False
     redrives: list[VersionedRow] = []
+    replays: list[VersionedRow] = []
     schemas: list[VersionedRow] = []
     event_types: list[VersionedRow] = []
     subjects: Mapping[tuple[str, str], int] = {}

@@ -32,6 +32,7 @@ from mgmt.models import (
     Pipe,
     PipeRevision,
     Redrive,
+    Replay,
     SourceEventTypes,
     SourceSchema,
     SubjectVersion,
@@ -58,10 +59,10 @@ def take_snapshot(
 ) -> ProvisionerSnapshot:
     """Read the snapshot at about `now`. `problems`: cells that must not be changed, and why.
 
-    Redrives and releases are read before the rows that they rely on: a tick that sees one also sees its destination as
-    the same transaction resumed it, or let a probe pass, and publishes that record before the redrive's.
+    Redrives, releases and replays are read before the rows that they rely on: a tick that sees one also sees its
+    destination as the same transaction resumed it, or let a probe pass, and publishes that record before the redrive's.
     """
-    redrives = _redrives(now)
+    redrives, replays = _redrives(now), _replays(now)
     revisions = _revisions()
     pipes = Pipe.objects.order_by("created_at", "id").values_list("id", "version", "state", "cell_id", "tenant_id")
     to_place = [(id_, tenant) for id_, _, _, cell, tenant in pipes if cell is None]
@@ -80,6 +81,7 @@ def take_snapshot(
         master=master,
         check_topics=check_topics,
         redrives=redrives,
+        replays=replays,
         schemas=_schemas(),
         event_types=_event_types(),
         subjects=_subjects(),
@@ -142,6 +144,12 @@ def _revisions() -> list[RevisionSnapshot]:
 def _redrives(now: datetime) -> list[VersionedRow]:
     """Return open redrives and releases, and for a day ended ones: their last record has no offsets any more."""
     rows = Redrive.objects.filter(Q(finished_at=None) | Q(finished_at__gte=now - ENDED_REDRIVES_FOR)).order_by("id")
+    return [VersionedRow(*row) for row in rows.values_list("pipe_id", "id", "version")]
+
+
+def _replays(now: datetime) -> list[VersionedRow]:
+    """Return open replays, and for a day ended ones: their last record has no filters any more."""
+    rows = Replay.objects.filter(Q(finished_at=None) | Q(finished_at__gte=now - ENDED_REDRIVES_FOR)).order_by("id")
     return [VersionedRow(*row) for row in rows.values_list("pipe_id", "id", "version")]
 
 

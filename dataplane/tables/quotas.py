@@ -28,6 +28,7 @@ class Quotas(Struct, frozen=True, kw_only=True):
     live_tails_per_user: int = 4
     subjects: int = 1_000
     schema_versions: int = 10_000
+    replay_units_per_s: int = 500
 
 
 class QuotaKind(NamedTuple):
@@ -61,6 +62,10 @@ _LIST: Final = (
     QuotaKind("live_tails_per_user", 0, 1_000, "live tails", "Live tails per user", "of these, by one user"),
     QuotaKind("subjects", 0, 100_000, "subjects", "Subjects", "subjects of the schema registry"),
     QuotaKind("schema_versions", 0, 1_000_000, "versions", "Schema versions", "versions of these subjects together"),
+    QuotaKind(
+        "replay_units_per_s", 1, 100_000, "units/s", "Replay rate",
+        "highest rate of a replay, over all its destinations; a tenant has one replay at a time",
+    ),
 )  # fmt: skip
 KINDS: Final[Mapping[str, QuotaKind]] = {kind.name: kind for kind in _LIST}
 # Quotas that the data plane enforces; the tenant's control record has them.

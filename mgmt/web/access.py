@@ -28,6 +28,7 @@ from mgmt.models import (
     Ramp,
     Redrive,
     Rejection,
+    Replay,
     Source,
     SourceSchema,
     Subject,
@@ -54,7 +55,7 @@ REVOKE_KEY: Final = Role.EDITOR
 ROTATE_SECRET: Final = Role.EDITOR
 PAUSE: Final = Role.OPERATOR  # also resume; of a pipe or a destination
 STEER_RAMP: Final = Role.OPERATOR  # hold, resume, roll back
-MOVE_MESSAGES: Final = Role.OPERATOR  # release, redrive, abort
+MOVE_MESSAGES: Final = Role.OPERATOR  # release, redrive, replay, abort
 HANDLE_ALERT: Final = Role.OPERATOR  # acknowledge, snooze, resolve, probe; ignore a field
 SEND_TEST: Final = Role.EDITOR  # the user chooses the body, and it is signed like a message
 SET_CREDENTIAL: Final = Role.EDITOR
@@ -170,6 +171,12 @@ def get_redrive(user: User, pipe_id: str, move_id: str, need: str = READ) -> Red
     """Return a release or redrive of one of the user's pipes. Raises ObjectDoesNotExist, Forbidden."""
     rows = Redrive.objects.select_related("pipe", "by")
     return rows.get(pipe=get_pipe(user, pipe_id, need), id=storable(move_id))
+
+
+def get_replay(user: User, pipe_id: str, replay_id: str, need: str = READ) -> Replay:
+    """Return a replay of one of the user's pipes. Raises ObjectDoesNotExist, Forbidden."""
+    rows = Replay.objects.select_related("pipe", "by")
+    return rows.get(pipe=get_pipe(user, pipe_id, need), id=storable(replay_id))
 
 
 def get_alert(user: User, pipe_id: str, alert_id: str, need: str = READ) -> Alert:

@@ -132,6 +132,10 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
         "No message matches the selection",
         "The messages are already in a redrive or release, or none match. Preview the selection.",
     ),
+    "replay-under-way": ProblemType(
+        409, "A replay is under way", "A tenant has one replay at a time. Wait until it has ended, or abort it."
+    ),
+    "nothing-to-replay": ProblemType(409, "There is no event to replay", "`detail` gives the reason and a remedy."),
     "alert-not-open": ProblemType(409, "The alert is resolved, or its probe is in progress", "Read the alert again."),
     "nothing-to-send": ProblemType(
         409, "The event leads to no request to this destination", "Send an event that reaches the destination."

@@ -302,6 +302,7 @@ SPECTACULAR_SETTINGS = {
         "ProbeState": "mgmt.alerts.models.Alert.Probe",
         "ChannelKind": "mgmt.alerts.models.AlertChannel.Kind",
         "MoveState": "mgmt.deliveries.models.Redrive.State",
+        "ReplayState": "mgmt.replays.models.Replay.State",
         "MoveKind": "mgmt.deliveries.models.Redrive.What",
         "PlaceKind": "mgmt.deliveries.models.OffsetSet.Kind",
         "Role": "mgmt.tenancy.models.Membership.Role",

@@ -11,19 +11,26 @@ from typing import Final
 
 from django.db.models import Max, Q, QuerySet
 
-from mgmt.models import Pipe, PipeMigration, SettledOffset, Topic
+from dataplane.names import is_replay
+from mgmt.models import Pipe, PipeMigration, Replay, SettledOffset, Topic
 
 FOR_EVER: Final = 1 << 62
 SETTLING: Final = timedelta(minutes=2)  # a message's bucket may be one minute ahead of the clock
 
 
 def cells_of(pipes: Iterable[str]) -> Mapping[str, set[str]]:
-    """Return by pipe every cell that it is or was on; one query. A pipe that is not placed has none."""
+    """Return by pipe every cell that it is or was on; one query. A pipe that is not placed has none.
+
+    The ledger has the ids of replays in place of pipes: a replay is on one cell.
+    """
     ids = list(pipes)
     placed = Pipe.objects.filter(id__any_of=ids, cell__isnull=False).values_list("id", "cell_id")
     left = PipeMigration.objects.filter(pipe__id__any_of=ids, switched_at__isnull=False)
+    rows = placed.union(left.values_list("pipe_id", "source_id"))
+    if replays := [id_ for id_ in ids if is_replay(id_)]:
+        rows = rows.union(Replay.objects.filter(id__any_of=replays).values_list("id", "cell_id"))
     found: dict[str, set[str]] = defaultdict(set)
-    for pipe, cell in placed.union(left.values_list("pipe_id", "source_id")):
+    for pipe, cell in rows:
         found[pipe].add(cell)
     return found
 

@@ -19,6 +19,7 @@ from mgmt.models import (
     PipeMigration,
     PipeRevision,
     Redrive,
+    Replay,
     Topic,
     User,
 )
@@ -146,6 +147,8 @@ def why_busy(pipe: Pipe) -> str:
         return "waiting for a live revision of the pipe"
     if pipe.moves.filter(state__in=Redrive.UNDER_WAY).exists():
         return "waiting for the end of a release or redrive"
+    if pipe.replays.filter(state__in=Replay.UNDER_WAY).exists():
+        return "waiting for the end of a replay"
     if Admission.objects.filter(pipe=pipe, ended_at=None).exists():
         return "waiting for the end of the pipe's admission: the messages that it holds are on this cell"
     return ""

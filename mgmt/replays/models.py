@@ -1,0 +1,126 @@
+"""Model of replays."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from mgmt.cells.models.cells import Cell
+from mgmt.ids import id_maker
+from mgmt.pipes.models import Pipe
+from mgmt.tenancy.models import Tenant
+
+REPLAYS_KEPT_D: Final = 90  # after their end
+
+
+class Replay(models.Model):
+    """Repeated delivery of the events of a range of ingest times (docs/decisions/0492).
+
+    running <-> paused; both -> done, failed, aborting; aborting -> aborted. The driver of the cell reports its
+    progress; a replay that waits for the driver's first report is running without `started_at`.
+
+    reached:  "<topic>/<partition>" -> all events below this offset are done and reported to the ledger
+    ends:     "<topic>/<partition>" -> the offset at which the replay ends there
+    units:    by destination, the units sent (in a rehearsal: to be sent)
+    result:   the final account, {"asked": events, "bins": {destination: {bin: count}}, "nodes": [{node, arrived,
+              lost}]}; None until nothing of it is queued or waits for a retry. The destination "" has the units that
+              ended before one was chosen
+    """
+
+    class State(models.TextChoices):
+        RUNNING = "running"
+        PAUSED = "paused"
+        ABORTING = "aborting"
+        ABORTED = "aborted"
+        DONE = "done"
+        FAILED = "failed"
+
+    UNDER_WAY = (State.RUNNING, State.PAUSED, State.ABORTING)
+
+    id = models.CharField(primary_key=True, max_length=32, default=id_maker("replay"), editable=False)
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="replays")
+    pipe = models.ForeignKey(Pipe, models.PROTECT, related_name="replays")
+    cell = models.ForeignKey(Cell, models.PROTECT, related_name="+", help_text="Cell whose driver runs it.")
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+")
+    repeats = models.ForeignKey(
+        "self", models.SET_NULL, null=True, related_name="+", help_text="Replay whose failed events it repeats."
+    )
+    created_at = models.DateTimeField()
+    bucket = models.IntegerField(help_text="Minute of its creation, in which the ledger counts all of its units.")
+    revision = models.PositiveIntegerField(help_text="Number of the revision whose plan runs.")
+    destinations = models.JSONField(help_text="Names of destinations of the revision.")
+    since = models.DateTimeField(help_text="Ingest time of the first events.")
+    until = models.DateTimeField(help_text="Ingest time before which the last events arrived.")
+    where = models.CharField(max_length=2_048, blank=True, help_text="Expression that selects events; empty for all.")
+    keys = models.JSONField(default=list, help_text="Keys of the selected events; empty for all.")
+    ids = models.JSONField(default=list, help_text="Message ids of the selected events; empty for all.")
+    rate_per_s = models.FloatField(help_text="Units per second, at most, over all destinations.")
+    rehearsal = models.BooleanField(default=False, help_text="True if it counts only, and sends nothing.")
+    state = models.CharField(max_length=8, choices=State, default=State.RUNNING)
+    state_since = models.DateTimeField()
+    version = models.PositiveIntegerField(default=1)
+    started_at = models.DateTimeField(null=True, help_text="Time of the first progress.")
+    progress_at = models.DateTimeField(null=True, help_text="Time of the latest progress.")
+    paused_s = models.FloatField(default=0, help_text="Duration of its earlier pauses after the start, in seconds.")
+    finished_at = models.DateTimeField(null=True)
+    reached = models.JSONField(default=dict)
+    ends = models.JSONField(default=dict)
+    read = models.BigIntegerField(default=0, help_text="Records read, also those of other pipes.")
+    asked = models.BigIntegerField(default=0, help_text="Events selected.")
+    units = models.JSONField(default=dict)
+    filtered = models.BigIntegerField(default=0, help_text="Units that the steps or routes ended on purpose.")
+    failed = models.BigIntegerField(default=0, help_text="Units that ended in a step with an error.")
+    size_bytes = models.BigIntegerField(default=0, help_text="Size of the bodies sent, or to be sent.")
+    error = models.CharField(max_length=300, blank=True)
+    result = models.JSONField(null=True)
+    result_at = models.DateTimeField(null=True, help_text="Time at which the result was stored.")
+    checked_at = models.DateTimeField(null=True, help_text="Last time at which its account was not final.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant"],
+                condition=Q(state__in=["running", "paused", "aborting"]),
+                name="one_replay_under_way_per_tenant",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["pipe", "-id"], name="replays_of_a_pipe"),
+            models.Index(fields=["bucket"], condition=Q(result_at=None), name="replays_without_result"),
+        ]
+
+    def __str__(self) -> str:
+        return f"replay of revision {self.revision}: {self.state}"
+
+    @property
+    def is_under_way(self) -> bool:
+        """True until the driver has reported its end."""
+        return self.state in self.UNDER_WAY
+
+    @property
+    def is_waiting(self) -> bool:
+        """True if it is running and the driver has not reported progress yet."""
+        return self.state == self.State.RUNNING and self.started_at is None
+
+    @property
+    def unread(self) -> int:
+        """Records up to its ends that are not read yet; 0 if the ends are not known."""
+        return sum(max(0, end - self.reached.get(place, end)) for place, end in self.ends.items())
+
+    @property
+    def share(self) -> float | None:
+        """Read part of its records, 0 to 1; None before the first progress."""
+        if self.state == self.State.DONE:
+            return 1.0
+        total = self.read + self.unread
+        return self.read / total if total else None
+
+    @property
+    def expected_end(self) -> datetime | None:
+        """Time at which it will end at its speed so far; None if that is not known, or while it is paused."""
+        if self.state != self.State.RUNNING or not self.read or self.started_at is None or self.progress_at is None:
+            return None
+        took_s = (self.progress_at - self.started_at).total_seconds() - self.paused_s
+        return self.progress_at + timedelta(seconds=max(0.0, took_s) * self.unread / self.read)

@@ -1,0 +1,61 @@
+"""Replays of a pipe, and their accounts in the ledger: those of one bucket under the replay's id."""
+
+from django.db.models import QuerySet
+
+from dataplane.ledger.bins import Bin
+from mgmt.ledger.queries.bucket_range import BucketRange
+from mgmt.ledger.queries.ledger import MinuteKey
+from mgmt.ledger.queries.losses import MOST_LOST, MinuteLosses, minute_losses
+from mgmt.ledger.queries.minutes import DestinationLoss, MinuteLoss, minute_line
+from mgmt.ledger.queries.timing import Timing, timing
+from mgmt.messages.units import UnitLine, units_in
+from mgmt.models import Pipe, Replay
+
+
+def replays_of(pipe: Pipe) -> QuerySet[Replay]:
+    """Return a pipe's replays, newest first."""
+    return Replay.objects.filter(pipe=pipe).select_related("by").order_by("-id")
+
+
+def replay_account(replay: Replay) -> MinuteLoss:
+    """Return the account of a replay by destination and bin: the stored result, or else as it is now.
+
+    `accepted` counts the events asked for, `sealed_at` is the time of the result; until then no loss is final. Units
+    that ended before a destination was chosen have the destination "".
+    """
+    if replay.result is None:
+        return minute_line(replay.id, replay.bucket)
+    bins, nodes = replay.result["bins"], replay.result["nodes"]
+    total: dict[str, int] = {}
+    for counts in bins.values():
+        for name, count in counts.items():
+            total[name] = total.get(name, 0) + count
+    return MinuteLoss(
+        bucket=replay.bucket,
+        sealed_at=replay.result_at,
+        accepted=replay.result["asked"],
+        unacked=0,
+        bins=total,
+        destinations=tuple(DestinationLoss(name, counts) for name, counts in sorted(bins.items())),
+        nodes=nodes,
+        at_seal=total,
+    )
+
+
+def replay_units(replay: Replay, bin_: Bin, most: int) -> tuple[list[UnitLine], int]:
+    """Return the first `most` units of a bin with their positions, and the number of further ones."""
+    return units_in(replay.id, replay.bucket, bin_, most)
+
+
+def replay_losses(replay: Replay, *, first: int = 0, most: int = MOST_LOST) -> MinuteLosses:
+    """Return the loss table of a replay, and its lost units from the number `first` on."""
+    minute = MinuteKey(replay.id, replay.bucket)
+    return minute_losses([minute], first=first, most=most)[minute]
+
+
+def replay_timing(replay: Replay) -> Timing:
+    """Return the lags and durations of a replay by node, and the breakdown of the time of its delivered units.
+
+    The time of a copy is measured from the original's ingest, so the queues include the age of the event.
+    """
+    return timing(pipe_id=replay.id, span=BucketRange("", replay.bucket, replay.bucket))

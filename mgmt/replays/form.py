@@ -227,9 +227,10 @@ def _lines(text: str) -> list[str]:
 
 def _time(text: str) -> datetime | None:
     try:
-        return forms.DateTimeField(input_formats=_TIME_FORMATS).clean(text)
+        found: datetime = forms.DateTimeField(input_formats=_TIME_FORMATS).clean(text)
     except forms.ValidationError:
         return None
+    return found
 
 
 def _typed(moment: datetime) -> str:
@@ -238,4 +239,3 @@ def _typed(moment: datetime) -> str:
 
 def _minute(moment: datetime) -> datetime:
     return moment.replace(second=0, microsecond=0)
-

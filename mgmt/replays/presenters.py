@@ -17,6 +17,7 @@ MEANINGS: Final = BINS | {
     Bin.DEAD: "failed permanently",
     Bin.CANCELLED: "not sent, because the destination or the pipe was paused or suspended",
 }
+_COLOURS: Final = {State.PAUSED: "wait", State.ABORTING: "wait", State.ABORTED: "off", State.FAILED: "bad"}
 _ALWAYS: Final = (Bin.DELIVERED, Bin.FILTERED, Bin.DEAD, Bin.CANCELLED, Bin.RETRYING, Bin.QUEUED, Bin.LOST)
 
 
@@ -99,18 +100,12 @@ def _progress(row: Replay, now: datetime) -> str:
 
 
 def _state(row: Replay, waiting: int, undone: int) -> tuple[str, str]:
-    match State(row.state):
-        case State.RUNNING:
-            return "wait", "waiting" if row.error else "starting" if row.is_waiting else "running"
-        case State.PAUSED | State.ABORTING:
-            return "wait", str(row.state)
-        case State.ABORTED:
-            return "off", "aborted"
-        case State.FAILED:
-            return "bad", "failed"
+    if row.state == State.RUNNING:
+        return "wait", "waiting" if row.error else "starting" if row.is_waiting else "running"
+    if row.state != State.DONE:
+        return _COLOURS[State(row.state)], str(row.state)
     if row.rehearsal:
         return "fine", "rehearsed"
     if undone:
         return "bad", "done, some failed"
     return ("wait", "waiting for outcomes") if waiting or row.result_at is None else ("fine", "done")
-

@@ -8,6 +8,7 @@ from typing import Any, Final
 from django import forms
 from django.http import QueryDict
 
+from dataplane.plan.outbound import address_of
 from dataplane.spec import HttpDestination, PipeSpec
 from dataplane.spec.storage import LakeDestination, TopicDestination
 from mgmt.deliveries.cause_wording import capitalised
@@ -24,6 +25,7 @@ from mgmt.replays.services.replays import (
 
 _TEXT: Final = {"class": "form-control", "autocomplete": "off", "spellcheck": "false"}
 _CODE: Final = {"class": "form-control font-monospace", "autocomplete": "off", "spellcheck": "false"}
+LIVE: Final = "live"  # value of the revision that is live at the start
 _DEFAULT: Final = timedelta(hours=1)
 _TIME_FORMATS: Final = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M")
 _TIME_ERRORS: Final = {"required": "Enter a date and a time.", "invalid": "Enter a date and a time."}
@@ -59,7 +61,7 @@ def destination_choices(spec: PipeSpec, states: Mapping[str, str]) -> list[Desti
     states: state of each destination by name
     """
     return [
-        DestinationChoice(name, getattr(to, "url", ""), _why_not(to, states.get(name, "")))
+        DestinationChoice(name, address_of(to), _why_not(to, states.get(name, "")))
         for name, to in spec.destinations.items()
     ]
 
@@ -68,7 +70,7 @@ def revision_choices(rows: Iterable[PipeRevision]) -> list[tuple[str, str]]:
     """Return the choices of the revision: the live one, whichever it is at the start, and each of `rows`."""
     numbered = [(row.number, row.state) for row in rows]
     live = next((number for number, state in numbered if state == PipeRevision.State.LIVE), None)
-    first = ("", f"live, now @{live}" if live else "live")
+    first = (LIVE, f"live, now @{live}" if live else "live")
     return [first, *((str(number), f"@{number}, {state}") for number, state in numbered)]
 
 
@@ -83,9 +85,8 @@ class ReplayForm(forms.Form):
     revision = forms.TypedChoiceField(
         label="Revision",
         help_text="Its steps, routes and transforms run on the original events.",
-        required=False,
-        coerce=int,
-        empty_value=None,
+        initial=LIVE,
+        coerce=lambda value: None if value == LIVE else int(value),
         widget=forms.Select({"class": "form-select"}),
     )
     where = forms.CharField(

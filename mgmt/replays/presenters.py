@@ -11,7 +11,7 @@ from mgmt.models import Replay
 
 State = Replay.State
 NARROW: Final = "\u202f"
-UNDONE: Final = (Bin.DEAD, Bin.CANCELLED, Bin.LOST)
+UNDONE: Final = (Bin.DEAD, Bin.CANCELLED, Bin.LOST)  # outcomes of messages that were to be delivered and were not
 # Outcomes of a copy, where they differ from those of an original.
 MEANINGS: Final = BINS | {
     Bin.DEAD: "failed permanently",

@@ -33,7 +33,7 @@ def form_of(**fields: Any) -> dict[str, Any]:
     """Return the fields of a valid form."""
     return {
         "since": "2026-07-01T08:00", "until": "2026-07-01T20:00", "destinations": ["crm"], "rate_per_s": "50",
-        "revision": "", "where": "", "keys": "", "ids": "", "action": "review",
+        "revision": "live", "where": "", "keys": "", "ids": "", "action": "review",
     } | fields  # fmt: skip
 
 

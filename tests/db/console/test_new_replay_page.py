@@ -46,7 +46,7 @@ def test_form_offers_the_last_hour_and_every_destination_that_can_be_replayed_to
     assert form.selected() == ["crm", "feed"]
     since, until = (datetime.fromisoformat(form.initial[name]) for name in ("since", "until"))
     assert until - since == timedelta(hours=1)
-    assert form.fields["revision"].choices == [("", "live, now @2"), ("2", "@2, live"), ("1", "@1, retired")]
+    assert form.fields["revision"].choices == [("live", "live, now @2"), ("2", "@2, live"), ("1", "@1, retired")]
 
 
 def test_link_fills_in_times_destination_and_ids(alices: Client, live: Pipe, now: datetime):

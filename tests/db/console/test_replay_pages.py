@@ -43,11 +43,11 @@ def test_closed_pipe_offers_no_replay(alices: Client, live: Pipe):
 def test_replays_are_listed_newest_first_with_state_and_figures(
     alices: Client, make_replay: MakeReplay, live: Pipe, now: datetime
 ):
-    make_replay(**ended(now), **stored(BINS, now))
-    make_replay(**ended(now, rehearsal=True), **stored({}, now), ids=["a", "b"])
+    make_replay(id="replay_1", **ended(now), **stored(BINS, now))
+    make_replay(id="replay_2", **ended(now, rehearsal=True), **stored({}, now), ids=["a", "b"])
     started = now - timedelta(minutes=4)
     make_replay(
-        state="running", started_at=started, progress_at=now, read=620, asked=600,
+        id="replay_3", state="running", started_at=started, progress_at=now, read=620, asked=600,
         ends={"t/0": 1_000}, reached={"t/0": 620},
     )  # fmt: skip
     shown = text_of(alices, list_of(live))
@@ -65,7 +65,7 @@ def test_older_replays_are_on_the_next_page(
     alices: Client, make_replay: MakeReplay, live: Pipe, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("mgmt.replays.pages.replays.MOST", 2)
-    rows = [make_replay(state="aborted") for _ in range(3)]
+    rows = [make_replay(id=f"replay_{number}", state="aborted") for number in range(3)]
     first = alices.get(list_of(live)).content.decode()
     assert page_of(rows[0]) not in first
     assert f"?before={rows[1].id}" in first

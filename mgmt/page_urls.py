@@ -25,6 +25,8 @@ from mgmt.ramps import pages as ramps
 from mgmt.registry import pages as registry_pages
 from mgmt.registry import shared_pages
 from mgmt.rejections import pages as rejection_pages
+from mgmt.replays.pages import new as new_replay_page
+from mgmt.replays.pages import replays
 from mgmt.schemas import pages as schema_pages
 from mgmt.sequences import pages as sequence_pages
 from mgmt.tail import pages as tail_pages
@@ -102,6 +104,13 @@ urlpatterns = [
     path("pipes/<str:pipe_id>/held/", held.held, name="held"),
     path("pipes/<str:pipe_id>/release/", message_selection.release, name="release"),
     path("pipes/<str:pipe_id>/moves/<str:move_id>/abort/", redrives.abort_redrive, name="abort_redrive"),
+    path("pipes/<str:pipe_id>/replays/", replays.replays, name="replays"),
+    path("pipes/<str:pipe_id>/replays/new/", new_replay_page.new_replay, name="new_replay"),
+    path("pipes/<str:pipe_id>/replays/<str:replay_id>/", replays.replay, name="replay"),
+    path("pipes/<str:pipe_id>/replays/<str:replay_id>/pause/", replays.pause, name="pause_replay"),
+    path("pipes/<str:pipe_id>/replays/<str:replay_id>/resume/", replays.resume, name="resume_replay"),
+    path("pipes/<str:pipe_id>/replays/<str:replay_id>/abort/", replays.abort, name="abort_replay"),
+    path("pipes/<str:pipe_id>/replays/<str:replay_id>/repeat/", replays.repeat_failed, name="repeat_failed"),
     path("pipes/<str:pipe_id>/alerts/<str:alert_id>/", alerts.alert, name="alert"),
     path("pipes/<str:pipe_id>/alerts/<str:alert_id>/acknowledge/", alerts.acknowledge_alert, name="acknowledge_alert"),
     path("pipes/<str:pipe_id>/alerts/<str:alert_id>/snooze/", alerts.snooze_alert, name="snooze_alert"),

@@ -118,7 +118,15 @@ from mgmt.registry.services import (
     set_subject_compatibility,
 )
 from mgmt.replays.services.repeats import repeat_failed
-from mgmt.replays.services.replays import ReplayRequest, abort_replay, pause_replay, resume_replay, start_replay
+from mgmt.replays.services.replays import (
+    CheckedReplay,
+    ReplayRequest,
+    abort_replay,
+    check_replay,
+    pause_replay,
+    resume_replay,
+    start_replay,
+)
 from mgmt.schemas.services import register_schema
 from mgmt.tenancy.services.sign_in import make_sign_in_link, user_for_sign_in_token
 from mgmt.tenancy.services.tenants import add_member, create_tenant
@@ -127,6 +135,7 @@ __all__ = [
     "AdmissionCompleteError",
     "AlreadyMemberError",
     "AlreadyPausedError",
+    "CheckedReplay",
     "CredentialNeededError",
     "DestinationRemovedError",
     "EventTypesConflictError",
@@ -176,6 +185,7 @@ __all__ = [
     "cancel_redrive",
     "channel_of_token",
     "check_new_pipe",
+    "check_replay",
     "check_revision",
     "clear_credential",
     "close_pipe",

@@ -178,17 +178,6 @@
     });
   };
 
-  // The form has the same times: in UTC without this script, in the viewer's zone with it.
-  const two = (number) => String(number).padStart(2, "0");
-  const local = (moment) => `${moment.getFullYear()}-${two(moment.getMonth() + 1)}-${two(moment.getDate())}T${two(moment.getHours())}:${two(moment.getMinutes())}`;
-  const localise = (form) => {
-    const fields = [...form.querySelectorAll("input[type=datetime-local]")];
-    for (const field of fields) if (field.defaultValue) field.value = local(new Date(`${field.defaultValue}Z`));
-    form.addEventListener("formdata", ({ formData }) => {
-      for (const { name, value } of fields) if (value) formData.set(name, utc(new Date(value).getTime()));
-    });
-  };
-
   const chartOf = (box) => {
     if (!charts.has(box)) {
       charts.set(box, window.echarts.init(box, null, { renderer: "svg" }));
@@ -221,7 +210,6 @@
   document.addEventListener("penstock:refreshed", () => draw());
   document.addEventListener("DOMContentLoaded", () => {
     window.echarts.connect(PLOTS);
-    document.querySelectorAll("form[data-utc-times]").forEach(localise);
     draw();
   });
   document.addEventListener("penstock:theme", () => draw({ redraw: true }));

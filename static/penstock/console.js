@@ -87,6 +87,28 @@
     for (const zone of all("[data-zone]", root)) zone.textContent = offset();
   };
 
+  // Times of a form are in UTC without this script, and in the viewer's zone with it; they are sent in UTC.
+  const two = (number) => String(number).padStart(2, "0");
+  const typed = (moment) => `${moment.getFullYear()}-${two(moment.getMonth() + 1)}-${two(moment.getDate())}T${two(moment.getHours())}:${two(moment.getMinutes())}${moment.getSeconds() ? `:${two(moment.getSeconds())}` : ""}`;
+  const localise = (form) => {
+    const fields = [...form.querySelectorAll("input[type=datetime-local]")];
+    for (const field of fields) if (field.defaultValue) field.value = typed(new Date(`${field.defaultValue}Z`));
+    form.addEventListener("formdata", ({ formData }) => {
+      for (const { name, value } of fields) if (value) formData.set(name, new Date(value).toISOString().slice(0, value.length));
+    });
+  };
+  // Quick choices of a time range: data-past is a number of minutes up to now, or "midnight" in the viewer's zone.
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-past]");
+    if (!button) return;
+    const [from, to] = button.form.querySelectorAll("input[type=datetime-local]");
+    const end = new Date();
+    end.setSeconds(0, 0);
+    const start = button.dataset.past === "midnight" ? new Date(new Date(end).setHours(0, 0)) : new Date(end - button.dataset.past * 60000);
+    from.value = typed(start);
+    to.value = typed(end);
+  });
+
   // Copy buttons appear only where they can work.
   const copyable = (root) => {
     for (const button of all("button[data-copy]", root)) {
@@ -275,6 +297,7 @@
     showTheme();
     settleUrl();
     fitting();
+    all("form[data-utc-times]").forEach(localise);
   });
   document.addEventListener("htmx:afterSettle", () => { prepare(document); markInvalid(); enter(); });
   document.addEventListener("htmx:oobAfterSwap", markInvalid);

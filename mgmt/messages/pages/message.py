@@ -1,5 +1,6 @@
 """Journey page of a message."""
 
+from datetime import timedelta
 from typing import Final
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -42,6 +43,7 @@ def message(request: HttpRequest, pipe_id: str, position: str) -> HttpResponse:
         "colour": colour,
         "words": words,
         "arrival": arrival,
+        "arrived_before": arrival.came_at + timedelta(minutes=1) if arrival else None,
         "starts": start_of(found.bucket),
         "stages": [stage_line(stage) for stage in found.stages],
         "legs": legs,

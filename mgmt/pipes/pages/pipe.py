@@ -67,8 +67,8 @@ MOST_MINUTES: Final = 60
 MOST_ATTEMPTS_HERE: Final = 10
 MOST_UNITS: Final = 200
 TABS: Final = (
-    "overview", "attempts", "dead", "rejections", "held", "tail", "windows", "sequence", "patterns", "revisions",
-    "settings",
+    "overview", "attempts", "dead", "replays", "rejections", "held", "tail", "windows", "sequence", "patterns",
+    "revisions", "settings",
 )  # fmt: skip
 # Outcomes of the plot with their colours in tokens.css.
 PLOT_OUTCOMES: Final = tuple(zip(JUDGED, ("fine", "on-it", "hop-held", "needs-you", "ink"), strict=True))
@@ -214,6 +214,7 @@ def minute(request: HttpRequest, pipe_id: str, bucket: int) -> HttpResponseBase:
     context = pipe_context(pipe, "overview") | {
         "bucket": bucket,
         "starts": start_of(bucket),
+        "ends": start_of(bucket + 1),
         "line": line,
         "timing": timing(pipe_id=pipe.id, span=BucketRange("", bucket, bucket)),
         "bins": list(BINS),

@@ -66,15 +66,17 @@ class ReplayRequest:
     rehearsal: bool = False
 
 
-def start_replay(
-    *, pipe: Pipe, request: ReplayRequest, by: User | None, now: datetime, repeats: Replay | None = None
-) -> Replay:
-    """Start to deliver the selected events once more. A tenant has one replay under way at a time.
+@dataclass(frozen=True)
+class CheckedReplay:
+    """Values that a request leaves open, as they are now: cell, number of the revision, names of the destinations."""
 
-    `repeats`: the replay whose failed events are repeated.
-    Raises InvalidValue, PipeClosedError, PipePausedError, NothingToReplayError, MigrationInProgressError,
-    ReplayInProgressError, SandboxRefused.
-    """
+    cell_id: str
+    revision: int
+    destinations: list[str]
+
+
+def check_replay(*, pipe: Pipe, request: ReplayRequest, by: User | None, now: datetime) -> CheckedReplay:
+    """Check a request as `start_replay` does, and start nothing. Raises what `start_replay` raises."""
     cell_id = _checked_cell(pipe, request)
     _check_range(pipe, request, now)
     _check_selection(request)
@@ -84,19 +86,32 @@ def start_replay(
     destinations = _destinations(pipe, revision.number, spec, request.destinations)
     _check_where(pipe, spec, request.where, by)
     _refuse_second(pipe)
+    return CheckedReplay(cell_id, revision.number, destinations)
+
+
+def start_replay(
+    *, pipe: Pipe, request: ReplayRequest, by: User | None, now: datetime, repeats: Replay | None = None
+) -> Replay:
+    """Start to deliver the selected events once more. A tenant has one replay under way at a time.
+
+    `repeats`: the replay whose failed events are repeated.
+    Raises InvalidValue, PipeClosedError, PipePausedError, NothingToReplayError, MigrationInProgressError,
+    ReplayInProgressError, SandboxRefused.
+    """
+    checked = check_replay(pipe=pipe, request=request, by=by, now=now)
     try:
         with transaction.atomic():
             replay = Replay.objects.create(
                 tenant_id=pipe.tenant_id,
                 pipe=pipe,
-                cell_id=cell_id,
+                cell_id=checked.cell_id,
                 by=by,
                 repeats=repeats,
                 created_at=now,
                 state_since=now,
                 bucket=bucket_at(now),
-                revision=revision.number,
-                destinations=destinations,
+                revision=checked.revision,
+                destinations=checked.destinations,
                 since=request.since,
                 until=request.until,
                 where=request.where,
@@ -109,7 +124,7 @@ def start_replay(
         raise ReplayInProgressError("Another replay of your tenant has just been started.") from exc
     log.info(
         "replay started", tenant=pipe.tenant_id, pipe=pipe.id, replay=replay.id, revision=replay.revision,
-        destinations=destinations, rehearsal=replay.rehearsal,
+        destinations=replay.destinations, rehearsal=replay.rehearsal,
     )  # fmt: skip
     return replay
 

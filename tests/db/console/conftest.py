@@ -1,7 +1,7 @@
 """Browsers for the shared users, and a pipe with one minute of ledger rows."""
 
-from datetime import datetime
-from typing import Final
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 
 import pytest
 from django.test import Client
@@ -10,9 +10,10 @@ from rest_framework.test import APIClient
 
 from dataplane.ledger.breakdown import Slice
 from mgmt.ledger.queries.bucket_range import bucket_at, start_of
-from mgmt.models import Membership, Pipe, Tenant, User
+from mgmt.models import Membership, Pipe, Replay, Tenant, User
 from mgmt.services import add_member
 from tests.db.cast import MakeClient
+from tests.db.console.replays import MakeReplay
 from tests.db.console.truth import BrowserOf, Truth, go_live
 from tests.db.console.undelivered import store_dead
 
@@ -91,3 +92,29 @@ def truth(pipe: Pipe, bucket: int) -> Truth:
     found.attempt(bucket, 7, "dead", status=401, reason="rejected")
     found.attempt(bucket, 8, "parked", status=0, reason="timeout")
     return found
+
+
+@pytest.fixture
+def live(pipe: Pipe) -> Pipe:
+    """Return the pipe with a live, published revision."""
+    go_live(pipe)
+    pipe.revisions.update(published_offset=7)
+    pipe.refresh_from_db()
+    return pipe
+
+
+@pytest.fixture
+def make_replay(live: Pipe, alice: User, now: datetime) -> MakeReplay:
+    """Factory of replays of the pipe, an hour old."""
+
+    def make(**fields: Any) -> Replay:
+        created = now - timedelta(hours=1)
+        row = {
+            "tenant": live.tenant, "pipe": live, "cell_id": "c1", "by": alice, "created_at": created,
+            "bucket": bucket_at(created), "revision": 1, "destinations": ["crm"], "rate_per_s": 50,
+            "since": datetime(2026, 11, 26, 8, tzinfo=UTC), "until": datetime(2026, 11, 26, 20, tzinfo=UTC),
+            "state_since": created,
+        }  # fmt: skip
+        return Replay.objects.create(**row | fields)
+
+    return make

@@ -8,8 +8,9 @@ import pytest
 from django.db import IntegrityError
 from pyroaring import BitMap64
 
-from dataplane.ledger.units import place_of
-from mgmt.messages.queries.records import RecordUnavailableError
+from dataplane.ledger.meta import MessageMeta
+from dataplane.ledger.units import place_of, position_of
+from mgmt.messages.queries.records import RecordUnavailableError, StoredRecord
 from mgmt.models import Cell, Destination, Pipe, PipeMigration, PipeRevision, Replay, SettledOffset, Tenant, User
 from mgmt.replays.services import repeats
 from mgmt.services import (
@@ -341,3 +342,26 @@ def test_events_that_the_log_lacks_or_does_not_return_are_not_repeated(live: Pip
         repeat_failed(replay=first, by=None, now=NOW, read_ids=away)
     with pytest.raises(NothingToReplayError, match="no longer in the log"):
         repeat_failed(replay=first, by=None, now=NOW, read_ids=lambda _replay, _positions: [])
+
+
+def test_ids_are_read_from_the_ingest_topic_at_their_positions(live: Pipe, monkeypatch: pytest.MonkeyPatch):
+    asked: list[tuple[str, dict[int, list[int]], tuple[str, ...]]] = []
+    late: dict[int, list[int]] = {}
+
+    def read_within(
+        topic: str, offsets: dict[int, list[int]], *, pipes: tuple[str, ...], most_bytes: int, wait_s: float
+    ) -> tuple[list[StoredRecord], dict[int, list[int]]]:
+        assert (most_bytes, wait_s) == (0, repeats.READ_S)
+        asked.append((topic, offsets, pipes))
+        found = [(partition, offset) for partition, some in offsets.items() for offset in some if offset != 8]
+        metas = [MessageMeta(1, f"m{p}-{o}", live.id, 1, "shop", 0, 0, 0) for p, o in found]
+        return [StoredRecord(meta, (), b"", 0) for meta in metas], late
+
+    monkeypatch.setattr(repeats, "read_within", read_within)
+    row = a_replay(live)
+    positions = [position_of(1, 0, 7), position_of(1, 0, 8), position_of(1, 3, 9)]
+    assert repeats.ids_at(row, positions) == ["m0-7", "m3-9"], "the event at offset 8 is past its retention"
+    assert asked == [("penstock.c1.ingest.g1", {0: [7, 8], 3: [9]}, (live.id,))]
+    late[3] = [9]
+    with pytest.raises(RecordUnavailableError, match="not read in time"):
+        repeats.ids_at(row, positions)

@@ -132,8 +132,9 @@ def _advance(ended: int) -> bool:
         if past > ended:
             return False
         with connection.cursor() as cursor:
-            shortest = {"length": SHORTEST, "first": first, "past": past, "replays": REPLAY_ID_PREFIX}
-            cursor.execute(_ENTER_SHORTEST, shortest)
+            cursor.execute(
+                _ENTER_SHORTEST, {"length": SHORTEST, "first": first, "past": past, "replays": REPLAY_ID_PREFIX}
+            )
             for length, shorter in reversed([*pairwise(LENGTHS)]):
                 if past % length == 0:
                     about = {"length": length, "shorter": shorter, "first": past - length, "past": past}

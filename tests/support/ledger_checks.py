@@ -19,17 +19,13 @@ from dataplane.names import AUDIT_TOPIC, Purpose
 from dataplane.tables.records import TopicRecord
 
 
-class AuditReader:
-    """Reader of every audit record, once. `accounts(pipe)` returns the current accounts of its buckets."""
+class MergedReports:
+    """Content of the audit records that were added. `accounts(pipe)` returns the current accounts of its buckets."""
 
-    def __init__(self, kafka: str, topics: dict[Purpose, TopicRecord], partitions: int = 4) -> None:
+    def __init__(self, topics: dict[Purpose, TopicRecord]) -> None:
         self._topics: dict[Purpose, list[tuple[str, int]]] = {
             purpose: [(topic.name, topic.generation)] for purpose, topic in topics.items()
         }
-        self._consumer = Consumer(
-            {"bootstrap.servers": kafka, "group.id": "rig-books", "enable.auto.commit": False, "log_level": 3}
-        )
-        self._consumer.assign([TopicPartition(AUDIT_TOPIC, partition, 0) for partition in range(partitions)])
         self._facts: defaultdict[tuple[str, int], dict[FactKey, BitMap64]] = defaultdict(dict)
         self._reach: defaultdict[tuple[str, int], dict[tuple[str, int], int]] = defaultdict(dict)
         self._passed: dict[tuple[str, int], int] = {}
@@ -37,30 +33,29 @@ class AuditReader:
         self._breakdowns: defaultdict[str, Breakdown] = defaultdict(Breakdown)
         self.samples: list[FieldObservation] = []
         self.breaks: dict[tuple[str, str, str], SequenceBreak] = {}  # newest by (pipe, position, kind)
-        self._next = dict.fromkeys(range(partitions), 0)
 
-    def refresh(self) -> None:
-        """Read everything that is stored by now, however slowly the broker delivers it."""
-        ends = {number: self._end(number) for number in self._next}
-        while any(self._next[number] < end for number, end in ends.items()):
-            for message in self._consumer.consume(1_000, 0.2):
-                if message.error() is None:
-                    self._take(decode_audit(message.value()))
-                    self._next[message.partition()] = message.offset() + 1
-
-    def _end(self, partition: int) -> int:
-        """Return the end offset of a partition, 0 while the broker is unavailable."""
-        try:
-            return int(self._consumer.get_watermark_offsets(TopicPartition(AUDIT_TOPIC, partition), timeout=10)[1])
-        except KafkaException:
-            return 0
-
-    def close(self) -> None:
-        """Close the consumer."""
-        self._consumer.close()
+    def add(self, audit: AuditRecord) -> None:
+        """Merge one record."""
+        self.samples += audit.fields
+        self.breaks |= {(one.pipe, format_position(one.position), one.kind): one for one in audit.breaks}
+        for lag in audit.lags:
+            self._lags[lag.pipe, lag.node, lag.way].merge(LagSketch.decode(lag.sketch))
+            if lag.breakdown:
+                self._breakdowns[lag.pipe].merge(Breakdown.decode(lag.breakdown))
+        for mark in audit.inputs:
+            place = (mark.topic, mark.partition)
+            self._passed[place] = max(self._passed.get(place, 0), mark.offset)
+        for fact in audit.facts:
+            filed = self._facts[fact.pipe, fact.bucket]
+            key = FactKey(fact.node, fact.fact, fact.detail, fact.child)
+            filed[key] = filed.get(key, BitMap64()) | BitMap64.deserialize(fact.positions)
+            reach = self._reach[fact.pipe, fact.bucket]
+            for mark in audit.outputs:
+                place = (mark.topic, mark.partition)
+                reach[place] = max(reach.get(place, -1), mark.offset)
 
     def accounts(self, pipe: str) -> dict[int, BucketAccount]:
-        """Return the account of every bucket of a pipe."""
+        """Return the account of every bucket of a pipe, or the one of a replay."""
         return {
             bucket: derive(BucketFacts(facts, self._reach[name, bucket], self._passed, self._topics))
             for (name, bucket), facts in self._facts.items()
@@ -97,24 +92,37 @@ class AuditReader:
         """Return the breakdown of a pipe's deliveries."""
         return self._breakdowns[pipe]
 
-    def _take(self, audit: AuditRecord) -> None:
-        self.samples += audit.fields
-        self.breaks |= {(one.pipe, format_position(one.position), one.kind): one for one in audit.breaks}
-        for lag in audit.lags:
-            self._lags[lag.pipe, lag.node, lag.way].merge(LagSketch.decode(lag.sketch))
-            if lag.breakdown:
-                self._breakdowns[lag.pipe].merge(Breakdown.decode(lag.breakdown))
-        for mark in audit.inputs:
-            place = (mark.topic, mark.partition)
-            self._passed[place] = max(self._passed.get(place, 0), mark.offset)
-        for fact in audit.facts:
-            filed = self._facts[fact.pipe, fact.bucket]
-            key = FactKey(fact.node, fact.fact, fact.detail, fact.child)
-            filed[key] = filed.get(key, BitMap64()) | BitMap64.deserialize(fact.positions)
-            reach = self._reach[fact.pipe, fact.bucket]
-            for mark in audit.outputs:
-                place = (mark.topic, mark.partition)
-                reach[place] = max(reach.get(place, -1), mark.offset)
+
+class AuditReader(MergedReports):
+    """Reader of every audit record, once."""
+
+    def __init__(self, kafka: str, topics: dict[Purpose, TopicRecord], partitions: int = 4) -> None:
+        super().__init__(topics)
+        self._consumer = Consumer(
+            {"bootstrap.servers": kafka, "group.id": "rig-books", "enable.auto.commit": False, "log_level": 3}
+        )
+        self._consumer.assign([TopicPartition(AUDIT_TOPIC, partition, 0) for partition in range(partitions)])
+        self._next = dict.fromkeys(range(partitions), 0)
+
+    def refresh(self) -> None:
+        """Read everything that is stored by now, however slowly the broker delivers it."""
+        ends = {number: self._end(number) for number in self._next}
+        while any(self._next[number] < end for number, end in ends.items()):
+            for message in self._consumer.consume(1_000, 0.2):
+                if message.error() is None:
+                    self.add(decode_audit(message.value()))
+                    self._next[message.partition()] = message.offset() + 1
+
+    def _end(self, partition: int) -> int:
+        """Return the end offset of a partition, 0 while the broker is unavailable."""
+        try:
+            return int(self._consumer.get_watermark_offsets(TopicPartition(AUDIT_TOPIC, partition), timeout=10)[1])
+        except KafkaException:
+            return 0
+
+    def close(self) -> None:
+        """Close the consumer."""
+        self._consumer.close()
 
 
 def texts(units: UnitSet) -> set[str]:

@@ -19,7 +19,6 @@ RECHECK: Final = timedelta(minutes=1)
 AT_ONCE: Final = 5  # accounts that one run derives
 UPSTREAM: Final = ""
 log = structlog.get_logger(__name__)
-State = Replay.State
 
 
 @transaction.atomic
@@ -41,12 +40,12 @@ def note_replay_progress(*, progress: ReplayProgress, now: datetime) -> None:
 
 def end_unanswered(*, now: datetime) -> int:
     """End the replays whose abort no driver has confirmed for some minutes. Returns their number."""
-    rows = Replay.objects.filter(state=State.ABORTING, state_since__lt=now - UNANSWERED_FOR)
-    return rows.update(state=State.ABORTED, state_since=now, finished_at=now, version=F("version") + 1)
+    rows = Replay.objects.filter(state=Replay.State.ABORTING, state_since__lt=now - UNANSWERED_FOR)
+    return rows.update(state=Replay.State.ABORTED, state_since=now, finished_at=now, version=F("version") + 1)
 
 
 def store_results(*, now: datetime) -> int:
-    """Store the accounts of ended replays of which nothing is queued or retried, or that ended a day ago.
+    """Store the accounts of ended replays that are whole, with nothing queued or retried, or that ended a day ago.
 
     Safe to run twice: an account is final or is checked again after a minute. Returns the number stored.
     """
@@ -55,7 +54,7 @@ def store_results(*, now: datetime) -> int:
     stored = 0
     for row in rows.order_by(F("checked_at").asc(nulls_first=True))[:AT_ONCE]:
         account = None if row.rehearsal else accounts(row.id, [row.bucket])[row.bucket]
-        is_final = account is None or not any(account.count(name) for name in OPEN)
+        is_final = account is None or (_is_whole(row, account) and not any(account.count(name) for name in OPEN))
         if is_final or (row.finished_at is not None and row.finished_at < now - FINAL_AFTER):
             result = _result(row, account)
             stored += Replay.objects.filter(id=row.id, result_at=None).update(result=result, result_at=now)
@@ -67,15 +66,22 @@ def store_results(*, now: datetime) -> int:
 
 def _end_of(row: Replay) -> str:
     is_complete = bool(row.ends) and not row.unread
-    if row.state == State.ABORTING and not is_complete:
-        return State.ABORTED
-    return State.FAILED if row.error else State.DONE
+    if row.state == Replay.State.ABORTING and not is_complete:
+        return Replay.State.ABORTED
+    return Replay.State.FAILED if row.error else Replay.State.DONE
 
 
 def _finish(row: Replay, state: str, now: datetime) -> None:
     row.state, row.state_since, row.finished_at = state, now, now
     row.version += 1  # published once more, as ended
     log.info("replay ended", pipe=row.pipe_id, replay=row.id, state=state, asked=row.asked, units=row.units)
+
+
+def _is_whole(row: Replay, account: BucketAccount) -> bool:
+    """Return True if the ledger has the facts of all units that the driver reported, which it reads separately."""
+    known = {name: sum(map(len, bins.values())) for name, bins in account.destinations.items()}
+    has_units = all(known.get(name, 0) >= count for name, count in row.units.items())
+    return has_units and len(account.acked) >= row.asked
 
 
 def _result(row: Replay, account: BucketAccount | None) -> dict[str, Any]:

@@ -40,7 +40,6 @@ MOST_KEY_CHARS: Final = 256
 MOST_IDS: Final = 10_000
 MOST_ID_CHARS: Final = 64
 log = structlog.get_logger(__name__)
-State = Replay.State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,21 +131,21 @@ def start_replay(
 
 def pause_replay(*, replay: Replay, now: datetime) -> bool:
     """Pause a replay: units that were sent already are still delivered. Returns False if it was not running."""
-    return _move(replay, [State.RUNNING], State.PAUSED, now)
+    return _move(replay, [Replay.State.RUNNING], Replay.State.PAUSED, now)
 
 
 @transaction.atomic
 def resume_replay(*, replay: Replay, now: datetime) -> bool:
     """Continue a paused replay where it stopped. Returns False if it was not paused."""
     row = Replay.objects.select_for_update().get(id=replay.id)
-    if row.state == State.PAUSED and row.started_at is not None:
+    if row.state == Replay.State.PAUSED and row.started_at is not None:
         Replay.objects.filter(id=row.id).update(paused_s=F("paused_s") + (now - row.state_since).total_seconds())
-    return _move(replay, [State.PAUSED], State.RUNNING, now)
+    return _move(replay, [Replay.State.PAUSED], Replay.State.RUNNING, now)
 
 
 def abort_replay(*, replay: Replay, now: datetime) -> bool:
     """Request an abort: units that were sent already are still delivered. Returns False if it had ended or ends."""
-    return _move(replay, [State.RUNNING, State.PAUSED], State.ABORTING, now)
+    return _move(replay, [Replay.State.RUNNING, Replay.State.PAUSED], Replay.State.ABORTING, now)
 
 
 def _move(replay: Replay, before: Sequence[str], after: str, now: datetime) -> bool:

@@ -121,3 +121,19 @@ def test_rows_outside_all_days_are_deleted_by_the_same_rule():
     keep()
     assert not FactRow.objects.exists()
     assert Seal.objects.count() == 2
+
+
+def test_facts_of_a_replay_keep_no_day_open_and_are_dropped_with_it():
+    fact(TODAY)
+    fact(TODAY, "replay_1")
+    seal(TODAY)
+    keep()
+    later = NOW + timedelta(days=3)
+    keep(later)
+    assert is_closed(TODAY)
+    note_days([buckets_of(TODAY)[0] + 7], later)  # a late fact of the replay
+    assert not is_closed(TODAY)
+    assert not unsealed(next(open_days())).exists(), "no Observer takes it for an open minute"
+    keep(NOW + timedelta(days=31))
+    assert not FactRow.objects.exists()
+    assert not LagRow.objects.exists()

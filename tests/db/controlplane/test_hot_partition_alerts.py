@@ -15,6 +15,7 @@ from mgmt.alerts.hot_partitions import HotPartitionPolicy
 from mgmt.cells.policies import cell_master
 from mgmt.ledger.queries.bucket_range import bucket_at
 from mgmt.ledger.queries.heavy_keys import HeavyKey
+from mgmt.ledger.queries.partition_counts import busiest_pipes
 from mgmt.messages.queries.records import RecordUnavailableError
 from mgmt.models import (
     Admission,
@@ -263,3 +264,11 @@ def test_check_needs_one_query_for_each_busy_pipe(
     with django_assert_max_num_queries(12 + 5):
         traffic.watch()
     assert PartitionWatch.objects.count() == 5
+
+
+def test_replay_takes_no_place_among_the_busiest_pipes(traffic: Traffic):
+    traffic.take(EVEN)
+    bucket = bucket_at(traffic.now)
+    events = {"bucket": bucket, "node": "ingest", "fact": "sent", "detail": "acked", "audit_partition": 0}
+    FactRow.objects.create(pipe_id="replay_1", positions=b"", count=1_000_000, **events)
+    assert busiest_pipes(bucket, least=1, most=1) == [traffic.pipe.id]

@@ -21,15 +21,20 @@ from dataplane.ledger.audit import (
     FactSet,
     LagSet,
     OffsetMark,
+    decode_audit,
     encode,
 )
+from dataplane.ledger.bins import Bin
 from dataplane.ledger.breakdown import SLICES, Breakdown, Slice
 from dataplane.ledger.heartbeat import HeartbeatRecord, encode_heartbeat
 from dataplane.ledger.sketch import LagSketch
 from dataplane.ledger.units import position_of
 from dataplane.names import AUDIT_TOPIC, HEARTBEAT_TOPIC, PartitionKey, cell_topic
 from dataplane.runtime.telemetry.lags import LagBook
+from mgmt.deliveries.queries.health import destinations_behind
+from mgmt.ledger.queries.ledger import accounts
 from mgmt.models import (
+    Alert,
     AuditOffset,
     Cell,
     CloseMark,
@@ -337,3 +342,30 @@ def test_old_rows_are_deleted_and_unsealed_ones_stay(store: LedgerStore):
     assert not FactRow.objects.exists()
     assert not LagRow.objects.exists()
     assert Seal.objects.exists()
+
+
+def of_replay(record: bytes) -> bytes:
+    """Return an audit record with its facts in the account of a replay."""
+    audit = decode_audit(record)
+    facts = [msgspec.structs.replace(one, pipe="replay_1") for one in audit.facts]
+    lags = [msgspec.structs.replace(one, pipe="replay_1") for one in audit.lags]
+    return encode(msgspec.structs.replace(audit, facts=facts, lags=lags))
+
+
+@pytest.mark.usefixtures("pipe")
+def test_minute_of_a_replay_is_stored_and_never_sealed_nor_counted_as_open(store: LedgerStore):
+    records = one_minute(2)
+    records[2] = audit([fact("transmit:crm", "delivered", [0])], [OffsetMark(EGRESS, 0, 2)], lags=[lag([7])])
+    batch = batch_of(*(Message(AUDIT, offset, of_replay(record)) for offset, record in enumerate(records)))
+    store.save(batch, maybe_sealed_before=first_open_bucket(NOW, GRACE_S), now=NOW)
+    sealer = Sealer(GRACE_S)
+    sealer.load(0)
+    sealer.remember(batch.tally.cells)
+    assert sealer.open_minutes == 0
+    assert sealer.step(NOW + timedelta(hours=1), ends) == 0
+    assert not Seal.objects.exists()
+    assert not LateCount.objects.exists()
+    assert not Alert.objects.exists()
+    assert accounts("replay_1", [BUCKET])[BUCKET].count(Bin.DELIVERED) == 1
+    assert LagRow.objects.get().pipe_id == "replay_1"
+    assert destinations_behind(BUCKET, BUCKET) == set(), "no pipe"

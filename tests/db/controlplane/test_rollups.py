@@ -39,10 +39,10 @@ ENDED: Final = DAY + 900 - 2
 
 
 class Ledger:
-    """Ledger of one pipe, written by the Observer's own store."""
+    """Ledger of one pipe, written by the Observer's own store. `account`: whose facts are reported."""
 
     def __init__(self, pipe: Pipe) -> None:
-        self.pipe = pipe
+        self.pipe, self.account = pipe, pipe.id
         self._store = LedgerStore()
         self._store.offsets = {AUDIT: 0}
         self._offset = self._sequence = 0
@@ -53,9 +53,9 @@ class Ledger:
         book, lags = FactBook(), LagBook()
         positions = range(position_of(1, 0, offsets.start), position_of(1, 0, offsets.stop))
         for node, fact, detail in facts:
-            book.extend(self.pipe.id, bucket, FactKey(node, fact, detail), positions)
+            book.extend(self.account, bucket, FactKey(node, fact, detail), positions)
         if lag_us:
-            lags.add_all((self.pipe.id, "transmit:crm", bucket), [0] * len(offsets), [lag_us] * len(offsets))
+            lags.add_all((self.account, "transmit:crm", bucket), [0] * len(offsets), [lag_us] * len(offsets))
         self._sequence += 1
         about = (AUDIT_VERSION, "c1", "transmit-0", "transmit", 0)
         batch = AuditBatch(SuccessSampler(5))
@@ -243,3 +243,17 @@ def test_random_lives_of_minutes(ledger: Ledger):
             check(ledger)
     check(ledger)
     assert RollupMark.objects.exists()
+
+
+def test_replay_has_no_blocks_and_its_facts_open_none(ledger: Ledger):
+    bucket = ENDED - 30
+    ledger.accept(bucket, range(3))
+    ledger.deliver(bucket, range(3))
+    ledger.seal(bucket)
+    ledger.account = "replay_1"
+    ledger.accept(bucket, range(3))
+    roll_up()
+    assert set(PipeRollup.objects.values_list("pipe_id", flat=True)) == {ledger.pipe.id}
+    ledger.deliver(bucket, range(3))
+    roll_up()
+    assert set(PipeRollup.objects.values_list("pipe_id", "is_final", "version")) == {(ledger.pipe.id, True, 0)}

@@ -13,6 +13,7 @@ from django.utils import timezone
 from mgmt.models import (
     Admission,
     Alert,
+    Cell,
     DeadLetter,
     Membership,
     Pipe,
@@ -20,6 +21,7 @@ from mgmt.models import (
     Ramp,
     Redrive,
     Rejection,
+    Replay,
     Tenant,
     User,
 )
@@ -183,6 +185,11 @@ NEEDS = {
     ("post", "/api/v1/pipes/{pipe}/moves/"): access.MOVE_MESSAGES,
     ("post", "/api/v1/pipes/{pipe}/moves/preview/"): access.READ,
     ("post", "/api/v1/pipes/{pipe}/moves/{move}/abort/"): access.MOVE_MESSAGES,
+    ("post", "/api/v1/pipes/{pipe}/replays/"): access.MOVE_MESSAGES,
+    ("post", "/api/v1/pipes/{pipe}/replays/{replay}/pause/"): access.MOVE_MESSAGES,
+    ("post", "/api/v1/pipes/{pipe}/replays/{replay}/resume/"): access.MOVE_MESSAGES,
+    ("post", "/api/v1/pipes/{pipe}/replays/{replay}/abort/"): access.MOVE_MESSAGES,
+    ("post", "/api/v1/pipes/{pipe}/replays/{replay}/repeat-failed/"): access.MOVE_MESSAGES,
     ("post", "/api/v1/pipes/{pipe}/alerts/{alert}/acknowledge/"): access.HANDLE_ALERT,
     ("post", "/api/v1/pipes/{pipe}/alerts/{alert}/snooze/"): access.HANDLE_ALERT,
     ("post", "/api/v1/pipes/{pipe}/alerts/{alert}/resolve/"): access.HANDLE_ALERT,
@@ -227,8 +234,9 @@ def test_role_may_do_exactly_what_the_table_allows(
     Admission.objects.create(pipe=pipe, share=20, expected_per_s=1_000)
     answer = getattr(client_of(member), method)(path.format(**ids, tenant=tenant.id), {})
     if access.may(role, NEEDS[method, path]):
-        # An empty body may be invalid, or there is nothing to probe or to spread, but the role was accepted.
-        assert answer.status_code in (200, 201, 204, 400) or answer.json()["code"] in ("nothing-to-probe", "unchanged")
+        # An empty body may be invalid, or there is nothing to probe, to spread or to repeat, but the role was accepted.
+        nothing = ("nothing-to-probe", "unchanged", "replay-under-way")
+        assert answer.status_code in (200, 201, 204, 400) or answer.json()["code"] in nothing
     else:
         expected = (403, "role-too-low") if path != "/api/v1/pipes/" else (400, "invalid")
         assert (answer.status_code, answer.json()["code"]) == expected
@@ -238,6 +246,8 @@ def test_role_may_do_exactly_what_the_table_allows(
     "path",
     [
         "pipes/{pipe}/moves/{move}/",
+        "pipes/{pipe}/replays/{replay}/",
+        "pipes/{pipe}/replays/{replay}/units/",
         "pipes/{pipe}/alerts/{alert}/",
         "pipes/{pipe}/dead-letters/{letter}/",
         "pipes/{pipe}/ignored-fields/{ignored}/",
@@ -295,8 +305,21 @@ def delivery_rows(pipe: Pipe) -> dict[str, Any]:
         pipe=pipe, source="shop", code="schema", sender="kafka", first_at=now, last_at=now
     )
     rows = {"move": move, "letter": letter, "alert": alert, "channel": channel, "ignored": ignored}
+    replay = Replay.objects.create(
+        tenant=pipe.tenant,
+        pipe=pipe,
+        cell=Cell.objects.create(id="c9"),
+        created_at=now,
+        state_since=now,
+        bucket=1,
+        revision=1,
+        destinations=["crm"],
+        since=now,
+        until=now,
+        rate_per_s=50.0,
+    )
     link, _ = create_catalogue_link(tenant=pipe.tenant, author=by, label="Partner", days=1, now=now)
-    return rows | {"rejection": rejection, "link": link}
+    return rows | {"rejection": rejection, "link": link, "replay": replay}
 
 
 def ramp_of(pipe: Pipe) -> Ramp:
@@ -360,6 +383,8 @@ def _path(route: Route, pipe: Pipe, *, missing: bool = False) -> str:
         "move_id": "move_0",
         "alert": "alert_00000000000000000000",
         "move": "move_00000000000000000000",
+        "replay": "replay_00000000000000000000",
+        "replay_id": "replay_0",
         "channel": "chan_00000000000000000000",
         "link": "link_00000000000000000000",
         "ignored": "field_00000000000000000000",

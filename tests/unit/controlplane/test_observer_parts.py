@@ -5,8 +5,11 @@ import pytest
 
 from controlplane.observer.attempts import SuccessSampler, attempt_row
 from controlplane.observer.cache import ENTRY_BYTES, ByteCache
+from controlplane.observer.ledger_entries import LedgerEntries
 from controlplane.observer.reader import start_offset
 from dataplane.ledger.audit import AttemptRecord
+from dataplane.tables.replays import ReplayProgress, encode_replay_progress, replay_progress_key
+from tests.support.memory_lane import MemoryMessage
 
 TRY = AttemptRecord(
     message_id="m1",
@@ -88,3 +91,23 @@ def test_reading_starts_at_the_stored_offset_or_the_first_available_one(
 def test_offset_beyond_the_end_restarts_only_repeatable_topics_from_the_beginning():
     assert start_offset(50, 3, 9, repeatable=True) == (3, 0)
     assert start_offset(50, 3, 9, repeatable=False) == (9, 41), "released messages are not held again"
+
+
+def progress(replay: str, at_us: int, *, key: str = "") -> MemoryMessage:
+    value = encode_replay_progress(ReplayProgress(1, replay, at_us, {"in/0": at_us}, {"in/0": 9}))
+    return MemoryMessage(0, 0, value, [], (key or replay_progress_key(replay)).encode())
+
+
+def test_newest_progress_of_each_replay_is_collected_and_is_no_signal():
+    found = LedgerEntries()
+    for message in (progress("replay_1", 1), progress("replay_2", 2), progress("replay_1", 3)):
+        found.add("signals", message)
+    assert {name: one.at_us for name, one in found.replays.items()} == {"replay_1": 3, "replay_2": 2}
+    assert [found.views, found.suspensions, found.progress] == [{}, {}, {}]
+
+
+def test_progress_of_a_replay_that_cannot_be_decoded_raises_and_changes_nothing():
+    found = LedgerEntries()
+    with pytest.raises(msgspec.DecodeError):
+        found.add("signals", MemoryMessage(0, 0, b"\xff", [], b"replay/replay_1"))
+    assert not found.replays

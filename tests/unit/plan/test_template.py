@@ -159,6 +159,7 @@ def test_valid_template_is_accepted(template: object):
         ({"headers": {"X-A": "a\nX-B: ${body.id}"}}, {}, ".headers", "printable ASCII"),
         ({"headers": {"X A": "x"}}, {}, ".headers", "header name"),
         ({"headers": {"webhook-id": "x"}}, {}, ".headers", "Penstock sets"),
+        ({"headers": {"Penstock-Replay": "x"}}, {}, ".headers", "Penstock sets"),
         ({"headers": {"Authorization": "${body.token}"}}, {}, ".headers", "secret"),
         ({"headers": {"x-a": "x"}}, {"headers": {"X-A": "y"}}, ".headers", "constant headers"),
         ({"path": "/x"}, {"batch": {}}, "", "a batch"),

@@ -10,6 +10,7 @@ from dataplane.ledger.deadletter import DeadLetterReason, dead_letter_reason
 from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.ledger.units import position_of
 from dataplane.names import DELAYS_S, Purpose
+from dataplane.record_limits import CLIENT_MAX_BYTES
 from dataplane.retrier import covered_messages, low_watermarks
 from dataplane.retrier import work as module
 from dataplane.retrier.retry_messages import LEAVE_HEADER
@@ -25,6 +26,7 @@ from dataplane.tables.redrives import (
     encode_progress,
     format_place,
 )
+from dataplane.tables.replays import ReplayProgress, encode_replay_progress, replay_progress_key
 from dataplane.tables.signals import SIGNAL_VERSION, DestinationSignal, encode_signal, signal_key
 from tests.support.memory_lane import MemoryLane, MemoryMessage, message
 from tests.support.memory_topics import MemorySignalReader, MemoryTopics
@@ -579,3 +581,63 @@ def test_breaker_signal_from_a_clock_hours_ahead_delays_no_message_for_hours(lan
     lane.take(stored(in_tier(lane, 1, clock.wall_us, topic="delay-5m"), NOW))
     lane.work.poll()
     assert passed_on(lane) == ["id-0-1"], "when it returns from the tier, it is a probe"
+
+
+def copy(lane: MemoryLane, offset: int, due_us: int, **more: Any) -> MemoryMessage:
+    return parked(lane, offset, due_us, replay="replay_1", bucket=7, **more)
+
+
+def accounts(lane: MemoryLane) -> set[tuple[str, int, str, str]]:
+    return {(one.pipe, one.bucket, one.fact, one.detail) for one in lane.facts.take()}
+
+
+def test_copy_of_a_replay_stays_one_through_tier_and_return_and_counts_for_its_replay(lane: MemoryLane, clock: Clock):
+    lane.take(parked(lane, 0, NOW + 9 * S), copy(lane, 1, NOW + 9 * S))
+    lane.store()
+    assert {one.replay for one in metas(lane, "delay-10s")} == {"", "replay_1"}
+    assert accounts(lane) == {("p", 29_833_333, "parked", "2"), ("replay_1", 7, "parked", "2")}
+    tier = lane.producer.of(lane.cell.topics["delay-10s"].name)
+    lane.take(*(MemoryMessage(0, n, b"{}", one["headers"], None, lane.cell.topics["delay-10s"].name)
+                for n, one in enumerate(tier)))  # fmt: skip
+    clock.advance(10)
+    lane.work.poll()
+    lane.store()
+    assert [one.replay for one in metas(lane, "retry-out")] == ["", "replay_1"]
+    assert accounts(lane) == {("p", 29_833_333, "released", "2"), ("replay_1", 7, "released", "2")}
+
+
+def test_copy_that_an_early_release_returned_is_settled_in_the_account_of_its_replay(lane: MemoryLane):
+    release(lane, 1, running=False)
+    lane.take(in_tier(lane, 0, NOW + 9 * S, topic="delay-5m", replay="replay_1", bucket=7))
+    assert lane.unsettled() == 0
+    assert accounts(lane) == {("replay_1", 7, "released", "2")}
+
+
+def test_copies_for_an_ordered_destination_return_on_the_partitions_of_their_events(lane: MemoryLane):
+    to = HttpDestination("https://crm.example/", ordered=True)
+    lane.table.apply(DestinationRecord("p", "crm", 1, "active", to, []))
+    places = [position_of(1, number, 9) for number in range(4)]
+    lane.take(*(copy(lane, number, NOW, position=place, key=b"k") for number, place in enumerate(places)))
+    found = lane.producer.of(lane.cell.topics["retry-out"].name)
+    assert [record.get("partition") for record in found] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("cause", ["crashes-lane", "too-large"])
+def test_dead_copy_in_the_retrier_writes_no_dead_letter(lane: MemoryLane, cause: str):
+    if cause == "crashes-lane":
+        lane.condemn(copy(lane, 0, NOW))
+    else:
+        lane.take(copy(lane, 0, NOW, body=b"x" * CLIENT_MAX_BYTES))
+    assert lane.producer.of(lane.cell.topics["dead"].name) == []
+    assert accounts(lane) == {("replay_1", 7, "dead", cause)}
+    assert lane.unsettled() == 0
+
+
+def test_progress_of_a_replay_is_no_signal_of_a_destination(lane: MemoryLane):
+    known(lane)
+    signal = DestinationSignal(SIGNAL_VERSION, "c1", "transmit-0", "p", "crm", NOW, "open", NOW + 5 * S, of_version=1)
+    progress = ReplayProgress(1, "replay_1", NOW, {}, {})
+    for value in (encode_signal(signal), encode_replay_progress(progress)):
+        lane.work._signal_state.apply(replay_progress_key("replay_1"), value, NOW)
+    lane.take(parked(lane, 0, NOW))
+    assert len(passed_on(lane)) == 1

@@ -29,7 +29,14 @@ def test_settled_unit_is_recalled_with_its_fact(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "other", [unit(2), unit(1, attempt=1), unit(1, destination="lake"), UnitRound("q", "crm", 0, 0, 1)]
+    "other",
+    [
+        unit(2),
+        unit(1, attempt=1),
+        unit(1, destination="lake"),
+        UnitRound("q", "crm", 0, 0, 1),
+        UnitRound("replay_1", "crm", 0, 0, 1),
+    ],
 )
 def test_another_unit_or_round_is_not_recalled(tmp_path: Path, other: UnitRound):
     memory = opened(tmp_path)
@@ -46,6 +53,13 @@ def test_settled_unit_is_recalled_from_its_files_after_a_kill(tmp_path: Path):
     assert again.recall(unit(1)) == ("delivered", "")
     again.close()
     killed.close()
+
+
+def test_file_of_an_earlier_release_is_read(tmp_path: Path):
+    (tmp_path / "penstock.c1.egress.g1-0.new").write_bytes(b'["p","crm",0,0,1,"dead","rejected"]\n')
+    memory = opened(tmp_path)
+    assert memory.recall(unit(1)) == ("dead", "rejected")
+    memory.close()
 
 
 def test_torn_last_line_is_no_verdict_and_affects_no_later_line(tmp_path: Path):

@@ -9,7 +9,6 @@ from mgmt.deliveries.cause_wording import BINS
 from mgmt.ledger.queries.minutes import Counts, MinuteLoss
 from mgmt.models import Replay
 
-State = Replay.State
 NARROW: Final = "\u202f"
 UNDONE: Final = (Bin.DEAD, Bin.CANCELLED, Bin.LOST)  # outcomes of messages that were to be delivered and were not
 # Outcomes of a copy, where they differ from those of an original.
@@ -17,7 +16,12 @@ MEANINGS: Final = BINS | {
     Bin.DEAD: "failed permanently",
     Bin.CANCELLED: "not sent, because the destination or the pipe was paused or suspended",
 }
-_COLOURS: Final = {State.PAUSED: "wait", State.ABORTING: "wait", State.ABORTED: "off", State.FAILED: "bad"}
+_COLOURS: Final = {
+    Replay.State.PAUSED: "wait",
+    Replay.State.ABORTING: "wait",
+    Replay.State.ABORTED: "off",
+    Replay.State.FAILED: "bad",
+}
 _ALWAYS: Final = (Bin.DELIVERED, Bin.FILTERED, Bin.DEAD, Bin.CANCELLED, Bin.RETRYING, Bin.QUEUED, Bin.LOST)
 
 
@@ -100,10 +104,10 @@ def _progress(row: Replay, now: datetime) -> str:
 
 
 def _state(row: Replay, waiting: int, undone: int) -> tuple[str, str]:
-    if row.state == State.RUNNING:
+    if row.state == Replay.State.RUNNING:
         return "wait", "waiting" if row.error else "starting" if row.is_waiting else "running"
-    if row.state != State.DONE:
-        return _COLOURS[State(row.state)], str(row.state)
+    if row.state != Replay.State.DONE:
+        return _COLOURS[Replay.State(row.state)], str(row.state)
     if row.rehearsal:
         return "fine", "rehearsed"
     if undone:

@@ -10,7 +10,9 @@ from django.urls import Resolver404, resolve
 
 Fetch = Callable[[str], str]
 # Routes whose every object is visited.
-_ONE_EACH = frozenset({"pipe", "destination", "ramp", "alert", "revisions", "patterns", "rejections", "sequence"})
+_ONE_EACH = frozenset(
+    {"pipe", "destination", "ramp", "alert", "revisions", "patterns", "rejections", "replay", "sequence"}
+)
 
 
 @dataclass

@@ -17,6 +17,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 import django
@@ -32,15 +33,18 @@ from django.db import transaction  # noqa: E402
 from django.db.models import F  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
+from controlplane.observer.merge import fact_id  # noqa: E402
 from controlplane.observer.rejecting import watch_rejections  # noqa: E402
 from controlplane.observer.rejections import add_rejections  # noqa: E402
+from controlplane.observer.rows import save_facts  # noqa: E402
 from controlplane.observer.sequence_breaks import save_breaks  # noqa: E402
 from controlplane.observer.version_traffic import add_traffic  # noqa: E402
 from dataplane.causes import Cause  # noqa: E402
+from dataplane.ledger.facts import ACKED, Fact, FactBook, FactKey  # noqa: E402
 from dataplane.ledger.rejections import KAFKA, RejectionReport, RejectionSample  # noqa: E402
 from dataplane.ledger.sequence_breaks import BreakKind, SequenceBreak  # noqa: E402
 from dataplane.ledger.version_traffic import HOUR_US, VersionTraffic  # noqa: E402
-from dataplane.names import WIRE_VERSION  # noqa: E402
+from dataplane.names import WIRE_VERSION, transform_node, transmit_node  # noqa: E402
 from dataplane.schemas.types import SchemaType  # noqa: E402
 from mgmt import services  # noqa: E402
 from mgmt.alerts.rejecting import RejectingPolicy  # noqa: E402
@@ -62,6 +66,7 @@ from mgmt.models import (  # noqa: E402
     Pipe,
     PipeRevision,
     Ramp,
+    Replay,
     Subject,
     Tenant,
     User,
@@ -155,8 +160,8 @@ def set_lanes(wanted: str) -> dict[str, Any]:
 
 
 def after() -> dict[str, Any]:
-    """Create a closed pipe, a paused one, a held ramp, one with unusual patterns, two in admission, a slow redrive,
-    and a migration to another cell that waits for it.
+    """Create a closed pipe, a paused one, a held ramp, one with unusual patterns, two in admission, replays, a slow
+    redrive, and a migration to another cell that waits for it.
     """
     refunds, patience = Pipe.objects.get(name="refunds"), Patience(LIVE_S)
     while not refunds.revisions.filter(number=1, state=PipeRevision.State.LIVE).exists():
@@ -165,6 +170,7 @@ def after() -> dict[str, Any]:
     _ramp(refunds)
     _watch(Pipe.objects.get(name="visits"))
     _break_sequence(Pipe.objects.get(name="visits"))
+    _replay(Pipe.objects.get(name="visits"))
     _reject(Pipe.objects.get(name="quiet"), User.objects.get(username="alice"))
     services.close_pipe(pipe=Pipe.objects.get(name="archive"))
     services.pause_pipe(pipe=Pipe.objects.get(name="quiet"))
@@ -308,15 +314,61 @@ def _break_sequence(pipe: Pipe) -> None:
         ("pump-7", "out-of-order", 42, 44, []),
         ("pump-8", "repeated", 42, 44, []),
     )
-    patience = Patience(TOLD_S)
-    while len(positions := newest_positions(pipe, len(found))) < len(found):
-        assert not patience.is_over, "the ledger does not have enough events of the pipe"
-        time.sleep(0.5)
+    positions = _newest(pipe, len(found))
     at_us = int(now.timestamp()) * 1_000_000
     save_breaks(
         SequenceBreak(pipe.id, 1, "shop", key, kind, bucket_at(now), position, at_us, False, number, previous, ranges)
         for position, (key, kind, number, previous, ranges) in zip(positions, found, strict=True)
     )
+
+
+def _replay(pipe: Pipe) -> None:
+    """Store a finished replay of real events, a finished rehearsal, and a paused replay, which no driver ends."""
+    positions, now = _newest(pipe, 4), timezone.now()
+    start, end = now - timedelta(minutes=20), now - timedelta(minutes=10)
+    ended = {
+        "state": "done", "state_since": end, "started_at": start, "progress_at": end, "finished_at": end, "read": 4,
+        "asked": 4, "ends": {"events/0": 4}, "reached": {"events/0": 4}, "units": {"counter": 4}, "size_bytes": 480,
+    }  # fmt: skip
+    bins = {"delivered": 2, "dead": 1, "cancelled": 1}
+    nodes = [{"node": name, "arrived": 4, "lost": 0} for name in ("ingest", "route", transmit_node("counter"))]
+    result = {"asked": 4, "bins": {"counter": bins}, "nodes": nodes}
+    done = _replay_row(pipe, start, **ended, result=result, result_at=now)
+    facts = FactBook()
+    for key, some in (
+        (FactKey("ingest", Fact.SENT, ACKED), positions),
+        (FactKey("process", Fact.SENT), positions),
+        (FactKey(transform_node("counter"), Fact.SENT), positions),
+        (FactKey(transmit_node("counter"), Fact.DELIVERED), positions[:2]),
+        (FactKey(transmit_node("counter"), Fact.DEAD, "rejected"), positions[2:3]),
+        (FactKey(transmit_node("counter"), Fact.CANCELLED, "held"), positions[3:]),
+    ):
+        facts.extend(done.id, done.bucket, key, some)
+    save_facts({fact_id(one, 0): one.positions for one in facts.sets()})
+    nothing = {"asked": 4, "bins": {}, "nodes": []}
+    rehearsed = ended | {"units": {"counter": 3}, "failed": 1, "size_bytes": 360, "rehearsal": True}
+    _replay_row(pipe, start, **rehearsed, where="body.order.number > 0", result=nothing, result_at=now)
+    under_way = {"read": 620, "asked": 600, "ends": {"events/0": 1_000}, "reached": {"events/0": 620}}
+    _replay_row(
+        pipe, start, state="paused", state_since=end, started_at=start, progress_at=end, units={"counter": 600},
+        keys=["pump-7"], **under_way,
+    )  # fmt: skip
+
+
+def _replay_row(pipe: Pipe, created: datetime, **fields: Any) -> Replay:
+    about = {"tenant": pipe.tenant, "pipe": pipe, "cell": pipe.cell, "by": User.objects.get(username="alice")}
+    period = {"created_at": created, "since": created - timedelta(hours=12), "until": created}
+    settings = {"bucket": bucket_at(created), "revision": 1, "destinations": ["counter"], "rate_per_s": 50}
+    return Replay.objects.create(**about, **period, **settings, **fields)
+
+
+def _newest(pipe: Pipe, count: int) -> list[int]:
+    """Wait until the ledger has so many events of the pipe; return their positions."""
+    patience = Patience(TOLD_S)
+    while len(positions := newest_positions(pipe, count)) < count:
+        assert not patience.is_over, "the ledger does not have enough events of the pipe"
+        time.sleep(0.5)
+    return positions
 
 
 def _ask_for_a_test_request(pipe: Pipe, author: User) -> None:

@@ -16,6 +16,7 @@ from tests.db.cast import MakeClient
 from tests.db.console.replays import MakeReplay
 from tests.db.console.truth import BrowserOf, Truth, go_live
 from tests.db.console.undelivered import store_dead
+from tests.db.replays import publish
 
 _SPENT: Final = {
     Slice.INGEST: 1_000,
@@ -97,9 +98,7 @@ def truth(pipe: Pipe, bucket: int) -> Truth:
 @pytest.fixture
 def live(pipe: Pipe) -> Pipe:
     """Return the pipe with a live, published revision."""
-    go_live(pipe)
-    pipe.revisions.update(published_offset=7)
-    pipe.refresh_from_db()
+    publish(pipe)
     return pipe
 
 

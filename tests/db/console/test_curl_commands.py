@@ -21,7 +21,18 @@ SHOWN = re.compile(r'id="as-curl"[^>]*><code>(.*?)</code>', re.DOTALL)
 def pages(pipe: Pipe) -> list[str]:
     """Return every page that shows its action as a curl command."""
     letter, alert = DeadLetter.objects.earliest("id"), pipe.alerts.get()
-    of_pipe = ("pipe", "attempts", "revisions", "settings", "edit_pipe", "dead", "held", "tail")
+    of_pipe = (
+        "pipe",
+        "attempts",
+        "revisions",
+        "settings",
+        "edit_pipe",
+        "dead",
+        "held",
+        "replays",
+        "new_replay",
+        "tail",
+    )
     return [
         "/",
         "/pipes/new/",

@@ -7,12 +7,13 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django.fixtures import DjangoAssertNumQueries
 
-from dataplane.ledger.breakdown import Slice
-from mgmt.models import Destination, Membership, Pipe, Replay, Tenant, User
+from dataplane.ledger.breakdown import Breakdown, Slice
+from mgmt.models import Destination, LagRow, Membership, Pipe, Replay, Tenant, User
 from mgmt.services import add_member, close_pipe, create_pipe
 from tests.db.cast import MakeSpec
 from tests.db.console.replays import MakeReplay, ended, form_of, list_of, new_of, page_of, stored, text_of
 from tests.db.console.truth import BrowserOf, Truth, exported, plain
+from tests.db.replays import replay_fact, replay_facts
 
 pytestmark = pytest.mark.django_db
 LIST, PAGE = 14, 17
@@ -144,14 +145,14 @@ def test_open_outcomes_come_from_the_ledger_under_the_replays_own_id(
     alices: Client, make_replay: MakeReplay, live: Pipe, now: datetime
 ):
     row = make_replay(**ended(now, asked=10))
-    facts = Truth(live)
-    facts.pipe = row  # type: ignore[assignment]  # the facts of a replay have its id in place of the pipe's
-    facts.moved(row.bucket, list(range(10)))
-    facts.passed(10)
-    facts.fact(row.bucket, "transmit:crm", "delivered", list(range(7)))
-    facts.fact(row.bucket, "transmit:crm", "dead", [7], "rejected")
-    facts.fact(row.bucket, "transmit:crm", "parked", [8], "1")
-    facts.delivered(row.bucket, {Slice.INGEST: 5_000, Slice.TRANSMIT: 7_000}, count=7)
+    replay_facts(row, range(10), delivered=range(7), dead=[7])
+    replay_fact(row, "transmit:crm", "parked", [8], "1")
+    Truth(live).passed(10)
+    breakdown = Breakdown()
+    breakdown.add([0], [[5_000] * len(Slice)])
+    LagRow.objects.create(
+        pipe_id=row.id, bucket=row.bucket, node="transmit:crm", audit_partition=0, breakdown=breakdown.encode()
+    )
     html = alices.get(page_of(row), {"bin": "dead"}).content.decode()
     shown = plain(html)
     assert "crm 7 0 0 1 1 0 1 10" in shown

@@ -73,7 +73,9 @@ def _at_time(consumer: Any, topic: TopicRecord, time_us: int) -> dict[int, int]:
 def _first_time_us(consumer: Any, topic: str, number: int, low: int) -> int:
     """Return the ingest time of the first retained event of a partition. Raises KafkaException."""
     consumer.assign([TopicPartition(topic, number, low)])
-    for message in consumer.consume(1, FIRST_S):
+    found = consumer.consume(1, FIRST_S)
+    consumer.assign([])  # do not fetch on in the background
+    for message in found:
         if message.error() is None:
             try:
                 return read_meta(message.headers() or []).ingest_time_us

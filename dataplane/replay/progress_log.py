@@ -25,6 +25,7 @@ def read_progress(consumer: Any, topic: str) -> dict[str, ReplayProgress]:
             if message.error() is None:
                 _take(found, message.key(), message.value())
             elif message.error().code() == KafkaError._PARTITION_EOF:
+                consumer.assign([])  # do not fetch on in the background
                 return found
             else:
                 raise KafkaException(message.error())

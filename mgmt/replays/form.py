@@ -42,7 +42,7 @@ class DestinationChoice:
 
 @dataclass(frozen=True)
 class ReplayOptions:
-    """What the form offers: destinations, revisions with their labels, and the limit of the rate."""
+    """Choices of the form: destinations, revisions with their labels, and the limit of the rate."""
 
     destinations: list[DestinationChoice]
     revisions: list[tuple[str, str]]

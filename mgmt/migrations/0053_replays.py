@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
                 ('state', models.CharField(choices=[('running', 'Running'), ('paused', 'Paused'), ('aborting', 'Aborting'), ('aborted', 'Aborted'), ('done', 'Done'), ('failed', 'Failed')], default='running', max_length=8)),
                 ('state_since', models.DateTimeField()),
                 ('version', models.PositiveIntegerField(default=1)),
-                ('started_at', models.DateTimeField(help_text='Time of the first progress.', null=True)),
+                ('started_at', models.DateTimeField(help_text='Time from which the driver knew its ends.', null=True)),
                 ('progress_at', models.DateTimeField(help_text='Time of the latest progress.', null=True)),
                 ('paused_s', models.FloatField(default=0, help_text='Duration of its earlier pauses after the start, in seconds.')),
                 ('finished_at', models.DateTimeField(null=True)),

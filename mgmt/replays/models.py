@@ -19,7 +19,7 @@ class Replay(models.Model):
     """Repeated delivery of the events of a range of ingest times (docs/decisions/0492).
 
     running <-> paused; both -> done, failed, aborting; aborting -> aborted. The driver of the cell reports its
-    progress; a replay that waits for the driver's first report is running without `started_at`.
+    progress; a replay that waits for the driver is running without `started_at`.
 
     reached:  "<topic>/<partition>" -> all events below this offset are done and reported to the ledger
     ends:     "<topic>/<partition>" -> the offset at which the replay ends there
@@ -61,7 +61,7 @@ class Replay(models.Model):
     state = models.CharField(max_length=8, choices=State, default=State.RUNNING)
     state_since = models.DateTimeField()
     version = models.PositiveIntegerField(default=1)
-    started_at = models.DateTimeField(null=True, help_text="Time of the first progress.")
+    started_at = models.DateTimeField(null=True, help_text="Time from which the driver knew its ends.")
     progress_at = models.DateTimeField(null=True, help_text="Time of the latest progress.")
     paused_s = models.FloatField(default=0, help_text="Duration of its earlier pauses after the start, in seconds.")
     finished_at = models.DateTimeField(null=True)
@@ -101,7 +101,7 @@ class Replay(models.Model):
 
     @property
     def is_waiting(self) -> bool:
-        """True if it is running and the driver has not reported progress yet."""
+        """True if it is running and the driver has not begun; `error` may say what it waits for."""
         return self.state == self.State.RUNNING and self.started_at is None
 
     @property

@@ -113,7 +113,9 @@ class ReplayOut(serializers.Serializer[Any]):
     filtered = serializers.IntegerField(help_text="Messages that the steps or routes ended on purpose.")
     failed = serializers.IntegerField(help_text="Messages that failed in a step.")
     size_bytes = serializers.IntegerField(help_text="Size of the bodies sent, or that would be sent.")
-    error = serializers.CharField(help_text="Reason why it waits or failed.")
+    error = serializers.CharField(
+        help_text="Why it waits or failed, or from when on the log has the events if the first ones have expired."
+    )
 
     def get_ids(self, row: Replay) -> list[str]:
         """Return the first ids: a replay may have ten thousand."""

@@ -28,7 +28,8 @@ def note_replay_progress(*, progress: ReplayProgress, now: datetime) -> None:
     if row is None:
         return
     row.progress_at = datetime.fromtimestamp(progress.at_us / 1_000_000, UTC)
-    row.started_at = row.started_at or row.progress_at
+    if progress.ends:  # until then the driver waits, for example for the plan
+        row.started_at = row.started_at or row.progress_at
     row.reached, row.ends = progress.reached, progress.ends
     row.read, row.asked, row.units = progress.read, progress.asked, progress.units
     row.filtered, row.failed, row.size_bytes = progress.filtered, progress.failed, progress.size_bytes
@@ -65,8 +66,9 @@ def store_results(*, now: datetime) -> int:
 
 
 def _end_of(row: Replay) -> str:
-    is_complete = bool(row.ends) and not row.unread
-    if row.state == Replay.State.ABORTING and not is_complete:
+    if row.ends and not row.unread:
+        return Replay.State.DONE  # an error may say that the first events of the range have expired
+    if row.state == Replay.State.ABORTING:
         return Replay.State.ABORTED
     return Replay.State.FAILED if row.error else Replay.State.DONE
 

@@ -169,6 +169,8 @@ def test_report_is_stored_by_the_observer(replay: Replay):
 
 
 def test_first_report_starts_a_replay_and_later_ones_do_not(replay: Replay):
+    note(replay, reached={}, ends={}, error="waits for revision 1")
+    assert replay.is_waiting
     first = note(replay).started_at
     assert first is not None
     assert not replay.is_waiting
@@ -192,7 +194,10 @@ def test_repeated_report_changes_nothing_and_none_changes_an_ended_replay(replay
     [
         ("running", {"reached": {INGEST: 1_200}}, "done"),
         ("paused", {"reached": {INGEST: 1_200}}, "done"),
+        ("running", {"reached": {INGEST: 1_200}, "error": "the first events have expired"}, "done"),
+        ("running", {"reached": {}, "ends": {}}, "done"),
         ("running", {"error": "the plan cannot run"}, "failed"),
+        ("running", {"reached": {}, "ends": {}, "error": "revision 1 is not published"}, "failed"),
         ("aborting", {}, "aborted"),
         ("aborting", {"reached": {}, "ends": {}}, "aborted"),
         ("aborting", {"error": "stopped"}, "aborted"),

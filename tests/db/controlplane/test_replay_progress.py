@@ -169,11 +169,10 @@ def test_report_is_stored_by_the_observer(replay: Replay):
 
 
 def test_first_report_starts_a_replay_and_later_ones_do_not(replay: Replay):
-    note(replay, reached={}, ends={}, error="waits for revision 1")
-    assert replay.is_waiting
+    assert note(replay, reached={}, ends={}, error="waits for revision 1").is_waiting
     first = note(replay).started_at
     assert first is not None
-    assert not replay.is_waiting
+    assert [replay.is_waiting] == [False]
     later = int(NOW.timestamp() + 60) * 1_000_000
     note(replay, at_us=later)
     assert (replay.started_at, replay.progress_at) == (first, first.replace(microsecond=0) + timedelta(seconds=60))

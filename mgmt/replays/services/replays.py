@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+import msgspec
 import structlog
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
 from dataplane.plan.expression_fields import expression_problem
+from dataplane.record_limits import CLIENT_MAX_BYTES
 from dataplane.schemas.shapes import ANY, either
 from dataplane.spec import HttpDestination, PipeSpec, parse_pipe_spec
 from dataplane.spec.storage import TopicDestination
@@ -39,6 +41,7 @@ MOST_KEYS: Final = 1_000
 MOST_KEY_CHARS: Final = 256
 MOST_IDS: Final = 10_000
 MOST_ID_CHARS: Final = 64
+MOST_SELECTION_BYTES: Final = CLIENT_MAX_BYTES // 2  # of `where`, `keys` and `ids` in the control record, as JSON
 log = structlog.get_logger(__name__)
 
 
@@ -194,6 +197,11 @@ def _check_selection(request: ReplayRequest) -> None:
             raise InvalidValue(field, f"needs at most {most}, got {len(texts)}; use `where`, or several replays")
         if any(not 1 <= len(text) <= most_chars or text != storable(text) for text in texts):
             raise InvalidValue(field, f"needs texts of 1 to {most_chars} characters without U+0000")
+    sizes = {name: len(msgspec.json.encode(getattr(request, name))) for name in ("where", "keys", "ids")}
+    if sum(sizes.values()) > MOST_SELECTION_BYTES:  # a record that Kafka refuses would stop the whole Provisioner
+        field = max(sizes, key=lambda name: sizes[name])
+        most_kib = MOST_SELECTION_BYTES // 1_024
+        raise InvalidValue(field, f"needs at most {most_kib} KiB as JSON, with the rest of the selection; use fewer")
 
 
 def _check_rate(pipe: Pipe, request: ReplayRequest) -> None:

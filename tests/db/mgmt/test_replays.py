@@ -8,8 +8,11 @@ import pytest
 from django.db import IntegrityError
 from pyroaring import BitMap64
 
+from controlplane.provisioner.records import desired_records
 from dataplane.ledger.meta import MessageMeta
 from dataplane.ledger.units import place_of, position_of
+from dataplane.record_limits import CLIENT_MAX_BYTES
+from dataplane.tables.records import encode_record, replay_key
 from mgmt.messages.queries.records import RecordUnavailableError, StoredRecord
 from mgmt.models import Cell, Destination, Pipe, PipeMigration, PipeRevision, Replay, SettledOffset, Tenant, User
 from mgmt.replays.services import repeats
@@ -365,3 +368,16 @@ def test_ids_are_read_from_the_ingest_topic_at_their_positions(live: Pipe, monke
     late[3] = [9]
     with pytest.raises(RecordUnavailableError, match="not read in time"):
         repeats.ids_at(row, positions)
+
+
+def test_record_of_the_largest_accepted_selection_fits_the_control_topic(live: Pipe):
+    ids = [f"{number:064}" for number in range(10_000)]
+    row = start_replay(pipe=live, request=a_request(ids=ids, keys=["k" * 256] * 999 + ["l"]), by=None, now=NOW)
+    (record,) = desired_records([replay_key(row.id)]).records
+    assert len(encode_record(record)) < CLIENT_MAX_BYTES
+
+
+@pytest.mark.parametrize("character", ["\U0001f600", "\x01"])
+def test_selection_that_is_too_large_for_a_record_is_refused(live: Pipe, character: str):
+    field, reason = refusal(live, ids=[f"{character * 60}{number:04}" for number in range(10_000)])
+    assert (field, "KiB" in reason) == ("ids", True)

@@ -46,7 +46,7 @@ class ResponseHandler:
             note_success(target, answer, now_s)
             self._deliver(send, answer)
         else:
-            asked_s = note_failure(target, answer, verdict, now_s)
+            asked_s = note_failure(target, answer, verdict, now_s, of_copy=bool(send.meta.replay))
             self._put([send], answer, verdict, asked_s)
 
     def take_batch(self, batch: DeliveryBatch, answer: HttpResponse, now_s: float) -> None:
@@ -58,7 +58,7 @@ class ResponseHandler:
             send.request_ends(ended_s)
         verdict = _verdict(target, answer, now_s)
         if verdict.outcome is not DeliveryOutcome.DELIVERED:
-            asked_s = note_failure(target, answer, verdict, now_s)
+            asked_s = note_failure(target, answer, verdict, now_s, of_copy=bool(members[0].meta.replay))
             if answer.status == TOO_LARGE and verdict.outcome is DeliveryOutcome.DEAD and len(members) > 1:
                 self._halve(members, answer, _reason(verdict.cause, answer))
             else:
@@ -83,7 +83,8 @@ class ResponseHandler:
                 case DeliveryOutcome.RECOVERABLE:
                     retries.setdefault(status, []).append(send)
                 case _:
-                    send.target.refused(verdict.cause)
+                    if not send.meta.replay:
+                        send.target.refused(verdict.cause)
                     self._put([send], item_answer, verdict, 0.0)
         for status, sends in retries.items():
             item_answer = msgspec.structs.replace(answer, status=status, body=b"")
@@ -182,10 +183,18 @@ def note_success(target: DestinationTarget, answer: HttpResponse, now_s: float) 
     target.in_a_row = 0
 
 
-def note_failure(target: DestinationTarget, answer: HttpResponse, verdict: DeliveryVerdict, now_s: float) -> float:
-    """Update the destination's health after a failure; return the seconds that its Retry-After asks for, or 0."""
+def note_failure(
+    target: DestinationTarget, answer: HttpResponse, verdict: DeliveryVerdict, now_s: float, *, of_copy: bool = False
+) -> float:
+    """Update the destination's health after a failure; return the seconds that its Retry-After asks for, or 0.
+
+    of_copy: a replay made the message. A refusal of it suspends nothing: the destination may accept all newer messages
+    """
     target.last_status, target.last_reason = answer.status, _reason(verdict.cause, answer)
-    _note_health(target, verdict, now_s)
+    if of_copy and verdict.outcome is DeliveryOutcome.DEAD:
+        target.breaker.succeeded(now_s)
+    else:
+        _note_health(target, verdict, now_s)
     if not answer.retry_after or verdict.outcome is not DeliveryOutcome.RECOVERABLE:
         return 0.0
     asked_s = retry_after_s(answer.retry_after, time.time())

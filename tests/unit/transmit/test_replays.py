@@ -16,6 +16,7 @@ from dataplane.spec import BatchSettings, RetryPolicy, TopicDestination
 from dataplane.tables.records import DestinationRecord
 from dataplane.tables.replays import ReplayProgress, encode_replay_progress, replay_progress_key
 from dataplane.tables.signals import SIGNAL_VERSION, DestinationSignal, encode_signal
+from dataplane.transmit.destinations.targets import STORM
 from dataplane.transmit.work import TransmitWork
 from tests.support.memory_lane import MemoryLane, MemoryMessage, message
 from tests.support.transmitting import (
@@ -149,6 +150,20 @@ def test_copy_is_settled_as_dead_without_waiting_for_a_record(tmp_path: Path):
     sender.answer(400)
     work.poll()
     assert (lane.unsettled(), lane.producer.waiting) == (0, [])
+    work.close()
+
+
+def test_refused_copies_do_not_suspend_the_destination_of_the_originals(tmp_path: Path):
+    lane, work, sender = opened(tmp_path, destination())
+    for position in range(1, STORM + 6):
+        lane.take(copy(position, position))
+        ended(lane, sender, 422)
+    lane.take(message(100))
+    ended(lane, sender, 204)
+    assert produced(lane, "held") == []
+    found = accounts(lane)
+    assert found["p", 29_833_333] == {("delivered", ""): [100]}
+    assert len(found[COPIES]["dead", "rejected"]) == STORM + 5
     work.close()
 
 

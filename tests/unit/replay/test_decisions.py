@@ -89,6 +89,13 @@ def with_crm(state: str) -> dict[str, Any]:
         ),
         pytest.param(
             {},
+            {"pipe": PipeRecord(PIPE, 1, "t", "orders", CELL, "closed", [(2, 100)])},
+            HALF,
+            ReplayStep("end", "the pipe is closed"),
+            id="its pipe is closed",
+        ),
+        pytest.param(
+            {},
             with_crm("removed"),
             HALF,
             ReplayStep("end", "the destination crm does not exist any more"),

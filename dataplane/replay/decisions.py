@@ -47,7 +47,8 @@ class ReplayStep(NamedTuple):
 def next_step(record: ReplayRecord, progress: ReplayProgress | None, now: ReplayContext) -> ReplayStep:
     """Return what to do with a replay that is not done."""
     if record.state == "ended":
-        return ReplayStep("end", ABORTED)
+        is_complete = progress is not None and is_resolved(progress) and not remaining(progress)
+        return ReplayStep("end", "" if is_complete else ABORTED)
     if reason := refusal_of(record, progress, now):
         return ReplayStep("end", reason)
     if reason := _waiting_reason(record, now):

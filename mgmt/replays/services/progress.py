@@ -66,8 +66,9 @@ def store_results(*, now: datetime) -> int:
 
 
 def _end_of(row: Replay) -> str:
+    """Return the state of a replay that has ended. One that has read all of its range is done, whatever it notes."""
     if row.ends and not row.unread:
-        return Replay.State.DONE  # an error may say that the first events of the range have expired
+        return Replay.State.DONE
     if row.state == Replay.State.ABORTING:
         return Replay.State.ABORTED
     return Replay.State.FAILED if row.error else Replay.State.DONE

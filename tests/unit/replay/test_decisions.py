@@ -70,6 +70,7 @@ def with_crm(state: str) -> dict[str, Any]:
         pytest.param({"destinations": ["crm", "out"]}, {}, HALF, ReplayStep("run"), id="to a topic"),
         pytest.param({}, {}, FULL, ReplayStep("end"), id="all is read"),
         pytest.param({"state": "ended"}, {"plan": None}, HALF, ReplayStep("end", ABORTED), id="aborted"),
+        pytest.param({"state": "ended"}, {}, FULL, ReplayStep("end"), id="aborted after its last event"),
         pytest.param({"state": "paused"}, {}, HALF, ReplayStep("wait", PAUSED), id="paused"),
         pytest.param({"state": "paused"}, {}, None, ReplayStep("wait", PAUSED), id="paused before it began"),
         pytest.param(

@@ -19,6 +19,7 @@ from dataplane.jobs.ledger_reporter import QueryLedgerReporter, ReportWriteError
 from dataplane.plan import compile_plan
 from dataplane.process.plans import PlanCache
 from dataplane.replay.decisions import (
+    ABORTED,
     FAILED,
     ReplayContext,
     ReplayStep,
@@ -54,6 +55,7 @@ class ReplayState(Struct):
     due_s:    time before which it does nothing, for its rate or after an error; monotonic clock, as `last_s`
     last_s:   its last turn; 0 if it had none
     failures: errors since its last turn without one
+    is_undecided: True after an error in the decision on its next step
     """
 
     record: ReplayRecord
@@ -61,6 +63,7 @@ class ReplayState(Struct):
     due_s: float = 0.0
     last_s: float = 0.0
     failures: int = 0
+    is_undecided: bool = False
 
     @property
     def is_done(self) -> bool:
@@ -101,8 +104,8 @@ class ReplayQueue:
             known.record = record
         steps = {}
         for replay, state in self._states.items():
-            if not state.is_done:
-                steps[replay] = self._step(cell, state, slots)
+            if not state.is_done and (step := self._step(cell, state, slots)):
+                steps[replay] = step
         now_s = time.monotonic()
         due = [_waiting(self._states[replay], self._table) for replay, step in steps.items() if step.action in _TURNS]
         for replay, reason in behind_others(due).items():
@@ -119,10 +122,25 @@ class ReplayQueue:
 
     # -- steps -----------------------------------------------------------------------------------------------------
 
-    def _step(self, cell: CellRecord, state: ReplayState, slots: int) -> ReplayStep:
-        """Return the next step of a replay; carry it out already if it is to wait or to end."""
+    def _step(self, cell: CellRecord, state: ReplayState, slots: int) -> ReplayStep | None:
+        """Return the next step of a replay; carry it out already if it is to wait or to end.
+
+        Returns None after an error, such as a plan that this release cannot compile: the other replays continue.
+        """
         record = state.record
-        step = next_step(record, state.progress, self._context(cell, record, slots))
+        if record.state == "ended" and state.is_undecided:
+            self._end(cell, state, ABORTED)
+            return None
+        if state.is_undecided and state.due_s > time.monotonic():
+            return None
+        try:
+            step = next_step(record, state.progress, self._context(cell, record, slots))
+        except Exception as exc:
+            log.exception("replay %s: no next step: %s", record.replay, str(exc)[:2_000])
+            state.is_undecided = True
+            self._back_off(cell, state)
+            return None
+        state.is_undecided = False
         if step.action == "wait":
             self._note(cell, state, step.reason)
         elif step.action == "end":

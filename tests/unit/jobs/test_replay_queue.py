@@ -22,6 +22,7 @@ from dataplane.replay.progress_log import read_progress
 from dataplane.replay.result import TaskResult
 from dataplane.replay.task import ReplayTask, ReplayTaskRun
 from dataplane.spec import parse_pipe_spec
+from dataplane.spec.steps import FilterStep
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import DestinationRecord, PipeRecord, PlanRecord, ReplayRecord
 from dataplane.tables.replays import ReplayProgress
@@ -364,3 +365,22 @@ def test_host_without_a_look_up_table_is_waited_for(
     assert stored is not None
     assert (stored.error, stored.done) == ("no table", False)
     assert not driver.turn(), "it tries again later"
+
+
+def test_replay_whose_plan_does_not_compile_stops_no_other(world: ReplayWorld, table: ControlTable):
+    """A released revision is kept forever, and a later release may refuse what it has."""
+    spec = msgspec.structs.replace(parse_pipe_spec(SPEC), normalize=[FilterStep("body.(")])
+    table.apply(PlanRecord("q", 2, spec))
+    table.apply(PipeRecord("q", 1, "t2", "bills", CELL, "active", [(2, 100)]))
+    driver = Driver(world, table)
+    driver.records = {"rep_0": replay(replay="rep_0", pipe="q"), "rep_1": replay()}
+    for _ in range(20):
+        driver.turn()
+    assert driver.queue.ended == {"rep_1"}
+    assert ids(world).total() == EVENTS
+    waiting = driver.stored("rep_0")
+    assert waiting is not None
+    assert waiting.error == FAILED
+    driver.records["rep_0"] = msgspec.structs.replace(driver.records["rep_0"], version=2, state="ended")
+    driver.turn()
+    assert driver.queue.ended == {"rep_0", "rep_1"}

@@ -27,6 +27,7 @@ _TEXT: Final = {"class": "form-control", "autocomplete": "off", "spellcheck": "f
 _CODE: Final = {"class": "form-control font-monospace", "autocomplete": "off", "spellcheck": "false"}
 LIVE: Final = "live"  # value of the revision that is live at the start
 _DEFAULT: Final = timedelta(hours=1)
+_FIRST_YEAR: Final = 1970  # of a link's times; an hour before the first representable one cannot be computed
 _TIME_FORMATS: Final = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M")
 _TIME_ERRORS: Final = {"required": "Enter a date and a time.", "invalid": "Enter a date and a time."}
 
@@ -231,7 +232,7 @@ def _time(text: str) -> datetime | None:
         found: datetime = forms.DateTimeField(input_formats=_TIME_FORMATS).clean(text)
     except forms.ValidationError:
         return None
-    return found
+    return found if found.year >= _FIRST_YEAR else None
 
 
 def _typed(moment: datetime) -> str:

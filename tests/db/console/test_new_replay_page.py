@@ -58,6 +58,8 @@ def test_link_fills_in_times_destination_and_ids(alices: Client, live: Pipe, now
     assert (form.selected(), form.initial["ids"]) == (["crm"], "a\nb")
     form = alices.get(new_of(live), {"from": "soon", "to": tomorrow, "destination": "none"}).context["form"]
     assert datetime.fromisoformat(form.initial["until"]) <= timezone.now().replace(tzinfo=None)
+    form = alices.get(new_of(live), {"to": "0001-01-01T00:00"}).context["form"]
+    assert datetime.fromisoformat(form.initial["until"]).year >= 2026
     assert form.selected() == ["crm"]
 
 

@@ -18,13 +18,19 @@ FINAL_AFTER: Final = timedelta(hours=24)  # retries may last longer, and the fac
 RECHECK: Final = timedelta(minutes=1)
 AT_ONCE: Final = 5  # accounts that one run derives
 UPSTREAM: Final = ""
+# Columns that a report changes: `ids` alone may have 600 KB, and a running replay is reported every two seconds.
+_REPORTED: Final = (
+    "progress_at", "started_at", "reached", "ends", "read", "asked", "units", "filtered", "failed", "size_bytes",
+    "error", "state", "state_since", "finished_at", "version",
+)  # fmt: skip
 log = structlog.get_logger(__name__)
 
 
 @transaction.atomic
 def note_replay_progress(*, progress: ReplayProgress, now: datetime) -> None:
     """Store the driver's report. Safe to repeat, also after the end: a replay that has ended does not change."""
-    row = Replay.objects.select_for_update().filter(id=progress.replay, state__in=Replay.UNDER_WAY).first()
+    rows = Replay.objects.select_for_update().defer("where", "keys", "ids", "result")
+    row = rows.filter(id=progress.replay, state__in=Replay.UNDER_WAY).first()
     if row is None:
         return
     row.progress_at = datetime.fromtimestamp(progress.at_us / 1_000_000, UTC)
@@ -36,7 +42,7 @@ def note_replay_progress(*, progress: ReplayProgress, now: datetime) -> None:
     row.error = progress.error.replace("\x00", "")[:300]
     if progress.done:
         _finish(row, _end_of(row), now)
-    row.save()
+    row.save(update_fields=_REPORTED)
 
 
 def end_unanswered(*, now: datetime) -> int:

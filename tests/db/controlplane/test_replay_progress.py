@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from controlplane.autoscaler.sleep_inputs import open_work_on
 from controlplane.observer.attempt_counts import add_attempt_counts
@@ -206,6 +208,12 @@ def test_repeated_report_changes_nothing_and_none_changes_an_ended_replay(replay
 def test_state_at_the_end(replay: Replay, before: str, changes: dict[str, Any], state: str):
     Replay.objects.update(state=before)
     assert note(replay, done=True, **changes).state == state
+
+
+def test_report_neither_reads_nor_writes_the_selection(replay: Replay):
+    with CaptureQueriesContext(connection) as queries:
+        note_replay_progress(progress=a_report(replay), now=NOW)
+    assert not any('"ids"' in query["sql"] or '"keys"' in query["sql"] for query in queries)
 
 
 def test_error_without_an_end_is_shown_and_may_pass(replay: Replay):

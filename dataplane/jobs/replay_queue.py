@@ -17,6 +17,7 @@ from msgspec import Struct
 from dataplane.jobs.driver_decisions import back_off_s
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter, ReportWriteError
 from dataplane.plan import compile_plan
+from dataplane.plan.masked_fields import MaskedField, masked_fields
 from dataplane.process.plans import PlanCache
 from dataplane.replay.decisions import (
     ABORTED,
@@ -37,7 +38,7 @@ from dataplane.replay.ranges import first_progress, merged, next_tasks
 from dataplane.replay.result import TaskResult, book_of
 from dataplane.replay.task import ReplayTask
 from dataplane.tables.control import ControlTable
-from dataplane.tables.records import CellRecord, ReplayRecord
+from dataplane.tables.records import CellRecord, PlanRecord, ReplayRecord
 from dataplane.tables.replays import REPLAY_VERSION, ReplayProgress, encode_replay_progress, replay_progress_key
 
 log = logging.getLogger("replays")
@@ -86,6 +87,7 @@ class ReplayQueue:
         self._table, self._reporter, self._reader, self._run_tasks = table, reporter, reader, run
         self._plans = PlanCache(table, fernet_keys)
         self._needs_salt: dict[tuple[str, int], bool] = {}
+        self._masked: dict[str, frozenset[MaskedField]] = {}
         self._stored: dict[str, ReplayProgress] | None = None
         self._states: dict[str, ReplayState] = {}
 
@@ -198,6 +200,7 @@ class ReplayQueue:
         if plan is None or pipe is None:
             raise ValueError(f"{record.replay} has no plan")
         salt = self._plans.salt(record.pipe) if self._does_need_salt(record) else b""
+        masks = self._masks(record) if record.where else frozenset()
         return [
             ReplayTask(
                 record,
@@ -208,9 +211,18 @@ class ReplayQueue:
                 cell.topics["ingest"].generation,
                 cell.topics["egress"],
                 rate,
+                masks,
             )
             for one, rate in next_tasks(progress, slots, record.rate_per_s)
         ]
+
+    def _masks(self, record: ReplayRecord) -> frozenset[MaskedField]:
+        """Return the fields that a revision of the pipe masks: the event's own, the newest, or any other."""
+        if record.replay not in self._masked:
+            plans = [one for one in self._table if isinstance(one, PlanRecord) and one.pipe == record.pipe]
+            fields = (masked_fields(msgspec.to_builtins(one.spec)) for one in plans)
+            self._masked[record.replay] = frozenset().union(*fields)
+        return self._masked[record.replay]
 
     def _back_off(self, cell: CellRecord, state: ReplayState) -> None:
         state.due_s = max(state.due_s, time.monotonic() + back_off_s(state.failures, random.random()))  # noqa: S311

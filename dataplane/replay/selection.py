@@ -1,19 +1,26 @@
 """Selection of a replay's events: by pipe, ingest time, key, id and expression. Pure."""
 
+from collections.abc import Collection
+
 from dataplane.expr import CostAllowance, compile_expr
 from dataplane.ingest.stamp import key_bytes
 from dataplane.ledger.meta import MessageMeta
 from dataplane.plan.about import about
+from dataplane.plan.masked_fields import MaskedField, with_masks
 from dataplane.plan.stage import decode
 from dataplane.spec.checks import EXPRESSION_ROOTS
 from dataplane.tables.records import ReplayRecord
 
 
 class EventSelection:
-    """Filter of a replay. Raises ExpressionError for an invalid expression."""
+    """Filter of a replay. Raises ExpressionError for an invalid expression.
 
-    def __init__(self, record: ReplayRecord) -> None:
-        self._record = record
+    masks: fields that the pipe masks. The expression sees them masked, as a search does: its counts would tell their
+           values to a user who may not read them
+    """
+
+    def __init__(self, record: ReplayRecord, masks: Collection[MaskedField] = ()) -> None:
+        self._record, self._masks = record, masks
         self._where = compile_expr(record.where, EXPRESSION_ROOTS) if record.where else None
         self._keys = frozenset(key_bytes(record.pipe, key) for key in record.keys)
         self._ids = frozenset(record.ids)
@@ -41,4 +48,5 @@ class EventSelection:
         """
         if self._where is None:
             return True
-        return bool(self._where.test(decode(body), about(meta).meta, allowance=CostAllowance()))
+        value = with_masks(decode(body), self._masks) if self._masks else decode(body)
+        return bool(self._where.test(value, about(meta).meta, allowance=CostAllowance()))

@@ -16,6 +16,7 @@ from dataplane.ledger.meta import Headers, MessageMeta, read_meta
 from dataplane.ledger.units import position_of
 from dataplane.names import PartitionKey, transform_node
 from dataplane.plan import CompiledPlan, StageError, compile_plan
+from dataplane.plan.masked_fields import MaskedField
 from dataplane.plan.through import EndedUnit, pass_through
 from dataplane.process.budget import PassBudget
 from dataplane.replay.copies import CopyProducer, IngestedEvent, NotStoredError, copy_meta
@@ -39,6 +40,7 @@ class ReplayTask(Struct, frozen=True):
 
     generation: of the ingest topic
     units_per_s: the task's share of the replay's rate
+    masks: fields that a revision of the pipe masks
     """
 
     record: ReplayRecord
@@ -49,6 +51,7 @@ class ReplayTask(Struct, frozen=True):
     generation: int
     egress: TopicRecord
     units_per_s: float
+    masks: frozenset[MaskedField] = frozenset()
 
 
 class ReplayTaskRun:
@@ -62,7 +65,7 @@ class ReplayTaskRun:
     def __init__(self, task: ReplayTask, consumer: Any, producer: Any, rows: TableRows) -> None:
         self._task, self._consumer, self._rows = task, consumer, rows
         self._plan: CompiledPlan = compile_plan(task.spec, task.salt)
-        self._selection = EventSelection(task.record)
+        self._selection = EventSelection(task.record, task.masks)
         self._copies = None if producer is None else CopyProducer(producer, task.egress, self._plan.spread)
         self._facts = PassageFacts()
         self._clock = SteadyClock()

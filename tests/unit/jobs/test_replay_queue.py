@@ -384,3 +384,17 @@ def test_replay_whose_plan_does_not_compile_stops_no_other(world: ReplayWorld, t
     driver.records["rep_0"] = msgspec.structs.replace(driver.records["rep_0"], version=2, state="ended")
     driver.turn()
     assert driver.queue.ended == {"rep_0", "rep_1"}
+
+
+def test_condition_does_not_see_what_the_pipe_masks(table: ControlTable, world: ReplayWorld):
+    """Its counts would tell the value, also of a field that only a newer revision masks."""
+    for number, card in enumerate(["4111", "5500"]):
+        world.ingest(100 + number, b'{"card":"%s","n":1}' % card.encode())
+    steps = [{"op": "mask", "path": "card", "how": "redact"}]
+    table.apply(PlanRecord(PIPE, 3, parse_pipe_spec(SPEC | {"normalize": steps})))
+    driver = Driver(world, table)
+    driver.records["rep_1"] = replay(rehearsal=True, where='has(body.n) && body.card == "4111"')
+    driver.run_all()
+    stored = driver.stored()
+    assert stored is not None
+    assert (stored.asked, stored.failed) == (0, 0)

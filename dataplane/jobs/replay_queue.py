@@ -31,6 +31,7 @@ from dataplane.replay.decisions import (
     next_step,
     next_turn,
     pause_s,
+    rate_of,
 )
 from dataplane.replay.offsets import resolve
 from dataplane.replay.progress_log import read_progress
@@ -187,7 +188,7 @@ class ReplayQueue:
         took_s = time.monotonic() - began_s
         state.due_s = time.monotonic()
         if not record.rehearsal:
-            state.due_s += pause_s(units, record.rate_per_s, took_s)
+            state.due_s += pause_s(units, self._rate(record), took_s)
         errors = [result.error for result in results if result.error]
         if errors:
             raise ReportWriteError("; ".join(errors))
@@ -213,8 +214,13 @@ class ReplayQueue:
                 rate,
                 masks,
             )
-            for one, rate in next_tasks(progress, slots, record.rate_per_s)
+            for one, rate in next_tasks(progress, slots, self._rate(record))
         ]
+
+    def _rate(self, record: ReplayRecord) -> float:
+        if record.rehearsal:
+            return record.rate_per_s
+        return rate_of(record, [self._table.destination(record.pipe, name) for name in record.destinations])
 
     def _masks(self, record: ReplayRecord) -> frozenset[MaskedField]:
         """Return the fields that a revision of the pipe masks: the event's own, the newest, or any other."""

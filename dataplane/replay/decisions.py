@@ -18,6 +18,7 @@ ABORTED: Final = "aborted"
 PAUSED: Final = "paused"
 NO_SLOT: Final = "all task slots of the cell are in use by lanes"
 FAILED: Final = "interrupted by an error of the platform; it continues automatically"
+SHARE: Final = 0.5  # of a destination's rate limit that a replay takes
 _EXPIRED: Final = "events before "
 _BETWEEN: Final = "; "
 
@@ -143,6 +144,15 @@ def _first_of_tenants(replays: Iterable[WaitingReplay]) -> dict[str, WaitingRepl
     for one in sorted(replays, key=lambda one: (one.bucket, one.replay)):
         first.setdefault(one.tenant, one)
     return first
+
+
+def rate_of(record: ReplayRecord, destinations: Iterable[DestinationRecord | None]) -> float:
+    """Return a replay's rate in units per second: at most SHARE of the lowest limit of its destinations.
+
+    A queue of copies that grows would delay the live messages of the destination without end.
+    """
+    limits = [one.to.rate_per_s for one in destinations if one is not None and one.to.rate_per_s]
+    return min([record.rate_per_s, *(SHARE * limit for limit in limits)])
 
 
 def pause_s(units: int, rate_per_s: float, took_s: float) -> float:

@@ -20,6 +20,7 @@ from dataplane.replay.decisions import (
     next_step,
     next_turn,
     pause_s,
+    rate_of,
 )
 from dataplane.replay.ranges import OffsetRange, first_progress
 from dataplane.spec import parse_pipe_spec
@@ -148,6 +149,19 @@ def test_invalid_expression_is_refused():
     step = next_step(replay(where="body.("), None, context())
     assert step.action == "end"
     assert step.reason.startswith("the expression is invalid: ")
+
+
+def test_replay_leaves_half_of_a_destination_s_rate_limit_to_live_messages():
+    limited = parse_pipe_spec(
+        {
+            "sources": {"shop": {}},
+            "destinations": {"crm": {"type": "http", "url": "https://crm.example", "rate_per_s": 10}},
+        }
+    ).destinations["crm"]
+    crm = DestinationRecord(PIPE, "crm", 1, "active", limited, [])
+    assert rate_of(replay(rate_per_s=50), [destination("out"), crm, None]) == 5
+    assert rate_of(replay(rate_per_s=2), [crm]) == 2
+    assert rate_of(replay(rate_per_s=50), [destination("crm"), destination("out")]) == 50
 
 
 REPLAYS = st.lists(

@@ -63,9 +63,8 @@ def refusal_of(record: ReplayRecord, progress: ReplayProgress | None, now: Repla
     """Return the reason why a replay cannot run at all, for people; "" if it can."""
     if now.pipe is None or now.plan is None:
         return f"revision {record.revision} is not published"
-    if now.pipe.state == "closed":
-        return "the pipe is closed"
-    if reason := _refused_destination(record, now.plan, now.destinations):
+    is_closed = now.pipe.state == "closed"
+    if reason := "the pipe is closed" if is_closed else _refused_destination(record, now.plan, now.destinations):
         return reason
     if not now.has_salt:
         return "the secret of the revision's hash steps cannot be decrypted"

@@ -29,7 +29,7 @@ from mgmt.alerts.services.losses import resolve_found_losses
 from mgmt.alerts.services.probes import judge_probes
 from mgmt.deliveries.services.redrives import release_leftovers
 from mgmt.pipes.services.pipes import resume_complete_pipes
-from mgmt.replays.services.progress import end_unanswered, store_results
+from mgmt.replays.services.progress import abort_forgotten, end_unanswered, store_results
 
 LOCK = "observer.tend"
 NOTIFY_LOCK = "observer.notify"
@@ -135,6 +135,7 @@ def _tend() -> str:
         "long held": warn_of_long_held(now, control_settings().ends_keep),
         "common fields": watch_common_fields(now),
         "incidents": watch_incidents(now),
+        "forgotten replays": abort_forgotten(now=now),
         "aborted replays": end_unanswered(now=now),
         "replay results": store_results(now=now),
     }

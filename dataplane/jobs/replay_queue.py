@@ -26,6 +26,7 @@ from dataplane.replay.decisions import (
     ReplayStep,
     WaitingReplay,
     behind_others,
+    crash_reason,
     error_text,
     expiry_note,
     next_step,
@@ -45,6 +46,7 @@ from dataplane.tables.replays import REPLAY_VERSION, ReplayProgress, encode_repl
 log = logging.getLogger("replays")
 
 KIND: Final = "replay"  # of audit records
+MOST_CRASHES: Final = 5  # jobs in a row in which the process of a task ended, each several times, and none advanced
 TABLES_S: Final = 5.0  # then a plan that lacks look-up tables tries again
 
 RunTasks = Callable[[list[ReplayTask]], list[TaskResult]]
@@ -57,6 +59,7 @@ class ReplayState(Struct):
     due_s:    time before which it does nothing, for its rate or after an error; monotonic clock, as `last_s`
     last_s:   its last turn; 0 if it had none
     failures: errors since its last turn without one
+    crashes:  jobs since the last progress in which the process of a task ended
     is_undecided: True after an error in the decision on its next step
     """
 
@@ -65,6 +68,7 @@ class ReplayState(Struct):
     due_s: float = 0.0
     last_s: float = 0.0
     failures: int = 0
+    crashes: int = 0
     is_undecided: bool = False
 
     @property
@@ -184,6 +188,10 @@ class ReplayQueue:
         after = merged(progress, results, _now_us())
         after = msgspec.structs.replace(after, error=error_text(progress.error, waits, expired))
         self._publish(cell, state, after)
+        state.crashes = state.crashes + any(result.crashed for result in results) if after.read == progress.read else 0
+        if state.crashes >= MOST_CRASHES:
+            self._end(cell, state, crash_reason(cell.topics["ingest"], results))
+            return
         units = sum(after.units.values()) - sum(progress.units.values())
         took_s = time.monotonic() - began_s
         state.due_s = time.monotonic()

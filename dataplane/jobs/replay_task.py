@@ -30,7 +30,7 @@ def run_replay_task(tasks: Iterable[ReplayTask]) -> Iterator[TaskResult]:
         log_as_json(cell="", lane=f"replay {task.record.replay}")
         if context is not None and context.attemptNumber() >= MOST_ATTEMPTS:
             error = f"the process of the task ended {MOST_ATTEMPTS} times"
-            yield TaskResult(task.range.place, task.range.first, error=error)
+            yield TaskResult(task.range.place, task.range.first, error=error, crashed=True)
             continue
         yield run_here(task, settings_from())
 

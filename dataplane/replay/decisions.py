@@ -7,10 +7,12 @@ from typing import Final, Literal, NamedTuple
 from msgspec import Struct
 
 from dataplane.expr import ExpressionError
+from dataplane.ledger.units import format_position, position_of
 from dataplane.replay.ranges import is_resolved, remaining
+from dataplane.replay.result import TaskResult
 from dataplane.replay.selection import EventSelection
 from dataplane.spec import HttpDestination, TopicDestination
-from dataplane.tables.records import CellRecord, DestinationRecord, PipeRecord, PlanRecord, ReplayRecord
+from dataplane.tables.records import CellRecord, DestinationRecord, PipeRecord, PlanRecord, ReplayRecord, TopicRecord
 from dataplane.tables.redrives import parse_place
 from dataplane.tables.replays import ReplayProgress
 
@@ -157,6 +159,14 @@ def rate_of(record: ReplayRecord, destinations: Iterable[DestinationRecord | Non
 def pause_s(units: int, rate_per_s: float, took_s: float) -> float:
     """Return the seconds until a replay's next job, so that its rate holds over the whole time."""
     return max(0.0, units / rate_per_s - took_s)
+
+
+def crash_reason(topic: TopicRecord, results: Iterable[TaskResult]) -> str:
+    """Return the reason for the end of a replay whose tasks end their processes at one event."""
+    places = [
+        format_position(position_of(topic.generation, one.place[1], one.reached)) for one in results if one.crashed
+    ]
+    return f"an event at or shortly after {', '.join(places)} ends the process that runs it; leave it out with a filter"
 
 
 def expiry_note(retained_since_us: int) -> str:

@@ -24,6 +24,7 @@ class TaskResult(Struct):
     expired_until_us: ingest time of the first event after a gap that retention has left; 0 without a gap
     error:   reason why the task ended early, for the log; what it reached counts
     waits:   reason why the plan cannot run on this host yet, for people
+    crashed: True if the process of the task has ended several times
     """
 
     place: PartitionKey
@@ -38,6 +39,7 @@ class TaskResult(Struct):
     expired_until_us: int = 0
     error: str = ""
     waits: str = ""
+    crashed: bool = False
 
 
 class PassageFacts:

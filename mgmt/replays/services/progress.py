@@ -14,6 +14,7 @@ from mgmt.ledger.queries.ledger import accounts
 from mgmt.models import Replay
 
 UNANSWERED_FOR: Final = timedelta(minutes=5)  # after a request to abort; the cell may have no driver
+FORGOTTEN_AFTER: Final = timedelta(days=7)  # by then its events have expired; until then it blocks others
 FINAL_AFTER: Final = timedelta(hours=24)  # retries may last longer, and the facts are not kept forever
 RECHECK: Final = timedelta(minutes=1)
 AT_ONCE: Final = 5  # accounts that one run derives
@@ -49,6 +50,14 @@ def end_unanswered(*, now: datetime) -> int:
     """End the replays whose abort no driver has confirmed for some minutes. Returns their number."""
     rows = Replay.objects.filter(state=Replay.State.ABORTING, state_since__lt=now - UNANSWERED_FOR)
     return rows.update(state=Replay.State.ABORTED, state_since=now, finished_at=now, version=F("version") + 1)
+
+
+def abort_forgotten(*, now: datetime) -> int:
+    """Abort the replays that were started long ago, also paused ones. Returns their number."""
+    rows = Replay.objects.filter(
+        state__in=(Replay.State.RUNNING, Replay.State.PAUSED), created_at__lt=now - FORGOTTEN_AFTER
+    )
+    return rows.update(state=Replay.State.ABORTING, state_since=now, version=F("version") + 1)
 
 
 def store_results(*, now: datetime) -> int:

@@ -16,6 +16,7 @@ from mgmt.models import Replay, Topic, User
 from mgmt.replays.services.replays import MOST_IDS, ReplayRequest, start_replay
 
 FAILED: Final = (Bin.DEAD, Bin.CANCELLED, Bin.LOST)
+FAILED_SO_FAR: Final = (Bin.DEAD, Bin.CANCELLED)  # a unit that counts as lost may still arrive
 READ_S: Final = 10.0
 ReadIds = Callable[[Replay, BitMap64], list[str]]
 
@@ -44,6 +45,7 @@ def ids_at(replay: Replay, positions: Iterable[int]) -> list[str]:
 def repeat_failed(*, replay: Replay, by: User | None, now: datetime, read_ids: ReadIds = ids_at) -> Replay:
     """Start a replay of the events whose units were dead, cancelled or lost in an ended one.
 
+    Units count as lost only once the result of the ended one is final.
     It has the range, revision and rate of the first one, and those of its destinations at which a unit failed: all if
     an event failed before one was chosen. `read_ids` returns the message ids of positions.
     Raises ReplayInProgressError, NothingToReplayError, and what `start_replay` raises.
@@ -78,15 +80,16 @@ def repeat_failed(*, replay: Replay, by: User | None, now: datetime, read_ids: R
 def _failed(replay: Replay) -> tuple[BitMap64, list[str]]:
     """Return the positions of the failed events, and the destinations to repeat."""
     account = accounts(replay.id, [replay.bucket])[replay.bucket]
-    by_destination = {name: _positions(bins) for name, bins in account.destinations.items()}
-    upstream = _positions(account.upstream)
+    failed = FAILED_SO_FAR if replay.result_at is None else FAILED
+    by_destination = {name: _positions(bins, failed) for name, bins in account.destinations.items()}
+    upstream = _positions(account.upstream, failed)
     names = [name for name in replay.destinations if upstream or by_destination.get(name)]
     return upstream.union(*by_destination.values()), names
 
 
-def _positions(bins: Bins) -> BitMap64:
+def _positions(bins: Bins, failed: Iterable[Bin]) -> BitMap64:
     found = BitMap64()
-    for name in FAILED:
+    for name in failed:
         for child, positions in bins[name].items():
             if child != OVERWRITTEN:  # the log has another event there now
                 found |= positions

@@ -26,7 +26,7 @@ from mgmt.cells.services.pipe_migrations import why_busy
 from mgmt.ledger.queries.ledger import accounts
 from mgmt.models import AttemptCount, AuditOffset, LedgerDay, Pipe, Replay, SettledOffset
 from mgmt.replays.queries import replay_account, replay_losses, replay_timing, replay_units
-from mgmt.replays.services.progress import end_unanswered, note_replay_progress, store_results
+from mgmt.replays.services.progress import abort_forgotten, end_unanswered, note_replay_progress, store_results
 from mgmt.services import abort_replay, pause_replay
 from tests.db.provisioning import snapshot
 from tests.db.replays import INGEST, NOW, SINCE, UNTIL, a_replay, a_report, publish, replay_fact, replay_facts
@@ -232,6 +232,16 @@ def test_abort_that_no_driver_confirms_ends_after_minutes(replay: Replay):
 
 def test_running_replay_is_not_ended_by_silence(replay: Replay):
     assert end_unanswered(now=NOW + timedelta(days=30)) == 0
+
+
+@pytest.mark.parametrize("state", ["running", "paused"])
+def test_replay_that_was_started_a_week_ago_is_aborted(replay: Replay, state: str):
+    Replay.objects.update(state=state, created_at=NOW)
+    assert abort_forgotten(now=NOW + timedelta(days=7)) == 0
+    assert abort_forgotten(now=NOW + timedelta(days=7, seconds=1)) == 1
+    replay.refresh_from_db()
+    assert (replay.state, replay.version) == ("aborting", 2)
+    assert abort_forgotten(now=NOW + timedelta(days=8)) == 0
 
 
 # -- accounts

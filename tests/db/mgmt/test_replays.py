@@ -263,7 +263,7 @@ def ended(pipe: Pipe, **changes: Any) -> Replay:
     replay_facts(row, range(10), delivered=range(6), dead=[6])
     for purpose in ("ingest", "egress"):
         SettledOffset.objects.create(topic=f"penstock.c1.{purpose}.g1", partition=0, offset=100)
-    Replay.objects.update(state="done", finished_at=NOW)
+    Replay.objects.update(state="done", finished_at=NOW, result_at=NOW)
     row.refresh_from_db()
     return row
 
@@ -288,6 +288,13 @@ def test_cancelled_units_are_repeated(live: Pipe):
     Replay.objects.update(state="aborted", finished_at=NOW)
     first.refresh_from_db()
     assert repeat_failed(replay=first, by=None, now=NOW, read_ids=read).ids == ["m2"]
+
+
+def test_lost_units_are_not_repeated_before_the_result_is_final(live: Pipe):
+    """Until then a unit that counts as lost may still arrive."""
+    first = ended(live)
+    first.result_at = None
+    assert repeat_failed(replay=first, by=None, now=NOW, read_ids=read).ids == ["m6"]
 
 
 def test_only_destinations_with_failures_are_repeated(tenant: Tenant, alice: User, a_spec: MakeSpec):

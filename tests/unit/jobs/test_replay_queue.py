@@ -15,6 +15,7 @@ from dataplane.jobs.ledger_reporter import QueryLedgerReporter
 from dataplane.jobs.replay_queue import ReplayQueue
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.meta import read_meta
+from dataplane.ledger.units import format_position, position_of
 from dataplane.names import AUDIT_TOPIC
 from dataplane.process.lookups import NoLookupTables, TenantRows
 from dataplane.replay.decisions import FAILED, PAUSED
@@ -365,6 +366,47 @@ def test_host_without_a_look_up_table_is_waited_for(
     assert stored is not None
     assert (stored.error, stored.done) == ("no table", False)
     assert not driver.turn(), "it tries again later"
+
+
+def crashed(task: ReplayTask) -> TaskResult:
+    return TaskResult(task.range.place, task.range.first, error="the process of the task ended", crashed=True)
+
+
+def test_event_that_ends_its_process_ends_the_replay_and_is_named(
+    world: ReplayWorld, table: ControlTable, monkeypatch: pytest.MonkeyPatch
+):
+    driver = Driver(world, table)
+    driver.records["rep_1"] = replay()
+    driver.turn()
+    monkeypatch.setattr(driver, "_run_one", crashed)
+    for _ in range(replay_queue.MOST_CRASHES - 1):
+        assert driver.turn()
+        assert (stored := driver.stored()) is not None
+        assert (stored.done, stored.error) == (False, FAILED)
+    driver.turn()
+    assert (stored := driver.stored()) is not None
+    assert stored.done
+    assert f"an event at or shortly after {format_position(position_of(1, 0, 0))}" in stored.error
+
+
+def test_crashes_between_which_a_replay_advances_do_not_end_it(
+    world: ReplayWorld, table: ControlTable, monkeypatch: pytest.MonkeyPatch
+):
+    driver = Driver(world, table)
+    driver.records["rep_1"] = replay()
+    driver.turn()
+    works = driver._run_one
+    for _ in range(2):
+        monkeypatch.setattr(driver, "_run_one", crashed)
+        for _ in range(replay_queue.MOST_CRASHES - 1):
+            driver.turn()
+        monkeypatch.setattr(driver, "_run_one", works)
+        driver.stops_at = dict.fromkeys(range(PARTITIONS), 1)
+        driver.turn()
+    driver.run_all()
+    assert (stored := driver.stored()) is not None
+    assert (stored.done, stored.error) == (True, "")
+    assert ids(world).total() == EVENTS
 
 
 def test_replay_whose_plan_does_not_compile_stops_no_other(world: ReplayWorld, table: ControlTable):

@@ -11,6 +11,7 @@ from msgspec import Struct
 from controlplane.provisioner.desired_state import weights_by_pipe
 from controlplane.provisioner.snapshot import RevisionSnapshot
 from dataplane.names import ALL_KEYS_PERCENT
+from dataplane.record_limits import CLIENT_MAX_BYTES, wire_bytes
 from dataplane.schemas.standard import EPOCH
 from dataplane.spec import SpecError, TableDestination, destination_of, encoding_of, parse_pipe_spec
 from dataplane.tables.quotas import IN_DATA_PLANE
@@ -33,10 +34,12 @@ from dataplane.tables.records import (
     api_key_key,
     cell_key,
     destination_key,
+    encode_record,
     event_types_key,
     pipe_key,
     plan_key,
     quota_key,
+    record_key,
     redrive_key,
     replay_key,
     schema_key,
@@ -88,7 +91,16 @@ def desired_records(keys: Iterable[str]) -> BuiltRecords:
     for kind, build in BUILDERS.items():
         if kinds.get(kind):
             build(kinds[kind], found, broken)
-    return BuiltRecords([found[key] for key in keys if key in found], broken)
+    records = [found[key] for key in keys if key in found]
+    broken |= {
+        record_key(one): "the record is too large for the control topic" for one in records if _is_too_large(one)
+    }
+    return BuiltRecords([one for one in records if record_key(one) not in broken], broken)
+
+
+def _is_too_large(record: Record) -> bool:
+    """Return True if Kafka's client would refuse the record, which ends the publication of all others."""
+    return wire_bytes(encode_record(record), record_key(record).encode(), []) > CLIENT_MAX_BYTES
 
 
 def _by_kind(keys: Iterable[str]) -> dict[str, list[str]]:

@@ -12,7 +12,7 @@ from controlplane.provisioner.records import desired_records
 from dataplane.ledger.meta import MessageMeta
 from dataplane.ledger.units import place_of, position_of
 from dataplane.record_limits import CLIENT_MAX_BYTES
-from dataplane.tables.records import encode_record, replay_key
+from dataplane.tables.records import encode_record, pipe_key, record_key, replay_key
 from mgmt.messages.queries.records import RecordUnavailableError, StoredRecord
 from mgmt.models import Cell, Destination, Pipe, PipeMigration, PipeRevision, Replay, SettledOffset, Tenant, User
 from mgmt.replays.services import repeats
@@ -382,6 +382,15 @@ def test_record_of_the_largest_accepted_selection_fits_the_control_topic(live: P
     row = start_replay(pipe=live, request=a_request(ids=ids, keys=["k" * 256] * 999 + ["l"]), by=None, now=NOW)
     (record,) = desired_records([replay_key(row.id)]).records
     assert len(encode_record(record)) < CLIENT_MAX_BYTES
+
+
+def test_record_that_is_too_large_stops_no_other_record(live: Pipe):
+    """Kafka's client refuses it, and with it all that is published in the same step."""
+    row = start_replay(pipe=live, request=a_request(), by=None, now=NOW)
+    Replay.objects.update(ids=["x" * CLIENT_MAX_BYTES])
+    built = desired_records([replay_key(row.id), pipe_key(live.id)])
+    assert [record_key(record) for record in built.records] == [pipe_key(live.id)]
+    assert built.broken == {replay_key(row.id): "the record is too large for the control topic"}
 
 
 @pytest.mark.parametrize("character", ["\U0001f600", "\x01"])

@@ -11,7 +11,7 @@ from django.urls import Resolver404, resolve
 Fetch = Callable[[str], str]
 # Routes whose every object is visited.
 _ONE_EACH = frozenset(
-    {"pipe", "destination", "ramp", "alert", "revisions", "patterns", "rejections", "replay", "sequence"}
+    {"pipe", "destination", "ramp", "alert", "revisions", "patterns", "rejections", "replay", "replays", "sequence"}
 )
 
 

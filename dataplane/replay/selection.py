@@ -15,8 +15,8 @@ from dataplane.tables.records import ReplayRecord
 class EventSelection:
     """Filter of a replay. Raises ExpressionError for an invalid expression.
 
-    masks: fields that the pipe masks. The expression sees them masked, as a search does: its counts would tell their
-           values to a user who may not read them
+    masks: fields that the pipe masks. The expression sees them masked, as a search does: its counts would reveal
+           their values to a user who may not read them
     """
 
     def __init__(self, record: ReplayRecord, masks: Collection[MaskedField] = ()) -> None:

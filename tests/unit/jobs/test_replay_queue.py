@@ -429,7 +429,7 @@ def test_replay_whose_plan_does_not_compile_stops_no_other(world: ReplayWorld, t
 
 
 def test_condition_does_not_see_what_the_pipe_masks(table: ControlTable, world: ReplayWorld):
-    """Its counts would tell the value, also of a field that only a newer revision masks."""
+    """Its counts would reveal the value, also of a field that only a newer revision masks."""
     for number, card in enumerate(["4111", "5500"]):
         world.ingest(100 + number, b'{"card":"%s","n":1}' % card.encode())
     steps = [{"op": "mask", "path": "card", "how": "redact"}]

@@ -282,8 +282,7 @@ class DeliveryQueues:
         names = (send.meta.pipe, target.record.name, send.meta.id)
         log.exception("could not build a request: pipe=%s destination=%s id=%s", *names)
         self._ends.dead_letter(send, REQUEST_INVALID.cause, "could not build a request from the message")
-        if not send.meta.replay:
-            target.refused(REQUEST_INVALID.cause)
+        target.refused(REQUEST_INVALID.cause, of_copy=send.is_copy)
 
     def _may_begin(self, send: Delivery) -> bool:
         """Return True if the lane owns a partition that the message was read from; else leave it to the new owner."""
@@ -299,8 +298,7 @@ class DeliveryQueues:
             request = self.request_of(send, send.headers, began_us // 1_000_000) if target.posts else None
         except StageError as exc:
             self._ends.dead_letter(send, exc.cause, exc.detail)
-            if not meta.replay:
-                target.refused(exc.cause)
+            target.refused(exc.cause, of_copy=send.is_copy)
             return
         except HOST_ERRORS:
             raise

@@ -7,11 +7,13 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from dataplane.ledger.bins import Bin
 from mgmt.cells.models.cells import Cell
 from mgmt.ids import id_maker
 from mgmt.pipes.models import Pipe
 from mgmt.tenancy.models import Tenant
 
+UNDONE: Final = (Bin.DEAD, Bin.CANCELLED, Bin.LOST)  # outcomes of units that were to be delivered and were not
 REPLAYS_KEPT_D: Final = 90  # after their end
 
 
@@ -103,6 +105,11 @@ class Replay(models.Model):
     def is_waiting(self) -> bool:
         """True if it is running and the driver has not begun; `error` may say what it waits for."""
         return self.state == self.State.RUNNING and self.started_at is None
+
+    @property
+    def undone_bins(self) -> tuple[Bin, ...]:
+        """Those of UNDONE that are final: a unit that counts as lost may still arrive before the result is."""
+        return UNDONE if self.result_at else UNDONE[:2]
 
     @property
     def unread(self) -> int:

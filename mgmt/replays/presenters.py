@@ -10,7 +10,6 @@ from mgmt.ledger.queries.minutes import Counts, MinuteLoss
 from mgmt.models import Replay
 
 NARROW: Final = "\u202f"
-UNDONE: Final = (Bin.DEAD, Bin.CANCELLED, Bin.LOST)  # outcomes of messages that were to be delivered and were not
 # Outcomes of a copy, where they differ from those of an original.
 MEANINGS: Final = BINS | {
     Bin.DEAD: "failed permanently",
@@ -63,9 +62,8 @@ class ReplayLine:
 def replay_line(row: Replay, account: MinuteLoss, now: datetime) -> ReplayLine:
     """Return a replay in words, with the figures of its account."""
     bins = account.bins
-    lost = bins.get(Bin.LOST, 0) if row.result_at else 0
     waiting = 0 if row.result_at or row.rehearsal else sum(bins.get(name, 0) for name in (*OPEN, Bin.LOST))
-    undone = bins.get(Bin.DEAD, 0) + bins.get(Bin.CANCELLED, 0) + lost
+    undone = sum(bins.get(name, 0) for name in row.undone_bins)
     colour, words = _state(row, waiting, undone)
     return ReplayLine(
         row=row,

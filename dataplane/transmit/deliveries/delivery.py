@@ -54,9 +54,14 @@ class Delivery(Struct, eq=False):
     span: Any = None
 
     @property
+    def is_copy(self) -> bool:
+        """True if a replay made the message."""
+        return bool(self.meta.replay)
+
+    @property
     def is_ordered(self) -> bool:
         """True if it waits for its turn behind earlier messages of its key. A copy of a replay never does."""
-        return self.target.ordered and self.key is not None and not self.meta.replay
+        return self.target.ordered and self.key is not None and not self.is_copy
 
     def request_begins(self, now_s: float) -> None:
         """Record the beginning of a request."""

@@ -185,8 +185,13 @@ class DestinationTarget:
         sign_in_s = self.tokens.wait_s(now_s) if self.tokens is not None else 0.0
         return max(sign_in_s, self.shut_until_s - now_s, self.breaker.until_s - now_s)
 
-    def refused(self, cause: str) -> None:
-        """Count a non-recoverable answer. STORM in a row suspend the destination instead of emptying the stream."""
+    def refused(self, cause: str, *, of_copy: bool = False) -> None:
+        """Count a non-recoverable answer. STORM in a row suspend the destination instead of emptying the stream.
+
+        of_copy: a replay made the message. Its refusal does not count: the destination may accept all newer messages
+        """
+        if of_copy:
+            return
         self.in_a_row += 1
         if self.in_a_row >= STORM:
             self.suspend(Cause.STORM if cause == Cause.REJECTED else cause)

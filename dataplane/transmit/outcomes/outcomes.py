@@ -140,7 +140,7 @@ class Outcomes:
         A copy of a replay is cancelled instead: the held messages of a pipe are its originals, and a new replay makes
         another copy.
         """
-        if send.meta.replay:
+        if send.is_copy:
             self.finish(send, Fact.CANCELLED, HELD_COPY)
             return
         stopwatch = send.stamp(Slice.HELD, time.monotonic())
@@ -160,7 +160,7 @@ class Outcomes:
         A copy of a replay is only counted as dead: the dead letters of a pipe are its originals.
         """
         self._lane.tally.add(f"dead: pipe={send.meta.pipe} destination={send.meta.destination} cause={cause}")
-        if send.meta.replay:
+        if send.is_copy:
             self.finish(send, Fact.DEAD, dead_detail(cause, send.meta.life))
             return
         reason = DeadLetterReason(transmit_node(send.meta.destination), cause, detail, answer)

@@ -46,7 +46,7 @@ class ResponseHandler:
             note_success(target, answer, now_s)
             self._deliver(send, answer)
         else:
-            asked_s = note_failure(target, answer, verdict, now_s, of_copy=bool(send.meta.replay))
+            asked_s = note_failure(target, answer, verdict, now_s, of_copy=send.is_copy)
             self._put([send], answer, verdict, asked_s)
 
     def take_batch(self, batch: DeliveryBatch, answer: HttpResponse, now_s: float) -> None:
@@ -58,7 +58,7 @@ class ResponseHandler:
             send.request_ends(ended_s)
         verdict = _verdict(target, answer, now_s)
         if verdict.outcome is not DeliveryOutcome.DELIVERED:
-            asked_s = note_failure(target, answer, verdict, now_s, of_copy=bool(members[0].meta.replay))
+            asked_s = note_failure(target, answer, verdict, now_s, of_copy=members[0].is_copy)
             if answer.status == TOO_LARGE and verdict.outcome is DeliveryOutcome.DEAD and len(members) > 1:
                 self._halve(members, answer, _reason(verdict.cause, answer))
             else:
@@ -83,8 +83,7 @@ class ResponseHandler:
                 case DeliveryOutcome.RECOVERABLE:
                     retries.setdefault(status, []).append(send)
                 case _:
-                    if not send.meta.replay:
-                        send.target.refused(verdict.cause)
+                    send.target.refused(verdict.cause, of_copy=send.is_copy)
                     self._put([send], item_answer, verdict, 0.0)
         for status, sends in retries.items():
             item_answer = msgspec.structs.replace(answer, status=status, body=b"")
@@ -103,7 +102,7 @@ class ResponseHandler:
                     self._dead_letter(send, answer, verdict.cause, reason)
             case DeliveryOutcome.GONE:
                 for send in sends:
-                    self._book.failed(send, answer, "cancelled" if send.meta.replay else "held", reason)
+                    self._book.failed(send, answer, "cancelled" if send.is_copy else "held", reason)
                     self._ends.hold(send)
             case _:
                 self._try_again(sends, answer, reason, asked_s)
@@ -188,13 +187,10 @@ def note_failure(
 ) -> float:
     """Update the destination's health after a failure; return the seconds that its Retry-After asks for, or 0.
 
-    of_copy: a replay made the message. A refusal of it suspends nothing: the destination may accept all newer messages
+    of_copy: a replay made the message
     """
     target.last_status, target.last_reason = answer.status, _reason(verdict.cause, answer)
-    if of_copy and verdict.outcome is DeliveryOutcome.DEAD:
-        target.breaker.succeeded(now_s)
-    else:
-        _note_health(target, verdict, now_s)
+    _note_health(target, verdict, now_s, of_copy=of_copy)
     if not answer.retry_after or verdict.outcome is not DeliveryOutcome.RECOVERABLE:
         return 0.0
     asked_s = retry_after_s(answer.retry_after, time.time())
@@ -203,13 +199,13 @@ def note_failure(
     return asked_s
 
 
-def _note_health(target: DestinationTarget, verdict: DeliveryVerdict, now_s: float) -> None:
+def _note_health(target: DestinationTarget, verdict: DeliveryVerdict, now_s: float, *, of_copy: bool) -> None:
     """Update breaker and throttle. A destination that refuses or throttles is working: its breaker counts a success."""
     if verdict.outcome is DeliveryOutcome.GONE:
         target.suspend(verdict.cause)
     elif verdict.outcome is DeliveryOutcome.DEAD:
         target.breaker.succeeded(now_s)
-        target.refused(verdict.cause)
+        target.refused(verdict.cause, of_copy=of_copy)
         return
     elif verdict.throttled:
         target.breaker.succeeded(now_s)

@@ -18,7 +18,7 @@ from mgmt.ids import storable
 from mgmt.ledger.queries.minutes import DestinationLoss, MinuteLoss
 from mgmt.models import Destination, Pipe, Replay
 from mgmt.pipes.page_context import pipe_context
-from mgmt.replays.presenters import MEANINGS, UNDONE, ReplayLine, columns_of, replay_line
+from mgmt.replays.presenters import MEANINGS, ReplayLine, columns_of, replay_line
 from mgmt.replays.queries import (
     accounts_of_replays,
     replay_account,
@@ -70,30 +70,27 @@ def replay(request: HttpRequest, pipe_id: str, replay_id: str) -> HttpResponseBa
     now, get_account = timezone.now(), once(partial(replay_account, row))
     units, more = replay_units(row, Bin(chosen), MOST_UNITS) if chosen in MEANINGS else ([], 0)
     after = number_of(request.GET.get("after"))
-    context = (
-        pipe_context(pipe, "replays")
-        | {
-            "line": replay_line(row, get_account(), now),
-            "now": now,
-            "get_account": get_account,
-            "get_bins": once(lambda: columns_of(get_account().bins)),
-            "get_parts": once(lambda: _parts(get_account())),
-            "bad": UNDONE if row.result_at else UNDONE[:2],  # no loss is final before that
-            "get_sum": once(lambda: [(name, count) for name in MEANINGS if (count := get_account().bins.get(name))]),
-            "get_losses": once(lambda: replay_losses(row, first=after) if get_account().loss.lost else None),
-            "timing": replay_timing(row),
-            "get_held": once(partial(_held, pipe, row)),
-            "keys": row.keys[:MOST_NAMED],
-            "ids": row.ids[:MOST_NAMED],
-            "more_keys": max(0, len(row.keys) - MOST_NAMED),
-            "more_ids": max(0, len(row.ids) - MOST_NAMED),
-            "chosen": chosen if chosen in MEANINGS else "",
-            "meaning": MEANINGS.get(chosen, ""),
-            "units": units,
-            "more": more,
-            "curl": as_curl(request, f"pipes/{pipe.id}/replays/{row.id}/"),
-        }
-    )
+    context = pipe_context(pipe, "replays") | {
+        "line": replay_line(row, get_account(), now),
+        "now": now,
+        "get_account": get_account,
+        "get_bins": once(lambda: columns_of(get_account().bins)),
+        "get_parts": once(lambda: _parts(get_account())),
+        "bad": row.undone_bins,
+        "get_sum": once(lambda: [(name, count) for name in MEANINGS if (count := get_account().bins.get(name))]),
+        "get_losses": once(lambda: replay_losses(row, first=after) if get_account().loss.lost else None),
+        "timing": replay_timing(row),
+        "get_held": once(partial(_held, pipe, row)),
+        "keys": row.keys[:MOST_NAMED],
+        "ids": row.ids[:MOST_NAMED],
+        "more_keys": max(0, len(row.keys) - MOST_NAMED),
+        "more_ids": max(0, len(row.ids) - MOST_NAMED),
+        "chosen": chosen if chosen in MEANINGS else "",
+        "meaning": MEANINGS.get(chosen, ""),
+        "units": units,
+        "more": more,
+        "curl": as_curl(request, f"pipes/{pipe.id}/replays/{row.id}/"),
+    }
     return show(request, "replays/replay.html", context, tenant=pipe.tenant, live=_LIVE)
 
 

@@ -13,10 +13,9 @@ from mgmt.errors import NothingToReplayError, ReplayInProgressError
 from mgmt.ledger.queries.ledger import accounts
 from mgmt.messages.queries.records import RecordUnavailableError, read_within
 from mgmt.models import Replay, Topic, User
+from mgmt.replays.models import UNDONE
 from mgmt.replays.services.replays import MOST_IDS, ReplayRequest, start_replay
 
-FAILED: Final = (Bin.DEAD, Bin.CANCELLED, Bin.LOST)
-FAILED_SO_FAR: Final = (Bin.DEAD, Bin.CANCELLED)  # a unit that counts as lost may still arrive
 READ_S: Final = 10.0
 ReadIds = Callable[[Replay, BitMap64], list[str]]
 
@@ -80,7 +79,7 @@ def repeat_failed(*, replay: Replay, by: User | None, now: datetime, read_ids: R
 def _failed(replay: Replay) -> tuple[BitMap64, list[str]]:
     """Return the positions of the failed events, and the destinations to repeat."""
     account = accounts(replay.id, [replay.bucket])[replay.bucket]
-    failed = FAILED_SO_FAR if replay.result_at is None else FAILED
+    failed = replay.undone_bins
     by_destination = {name: _positions(bins, failed) for name, bins in account.destinations.items()}
     upstream = _positions(account.upstream, failed)
     names = [name for name in replay.destinations if upstream or by_destination.get(name)]
@@ -98,6 +97,6 @@ def _positions(bins: Bins, failed: Iterable[Bin]) -> BitMap64:
 
 def _why_nothing(replay: Replay) -> str:
     bins = (replay.result or {}).get("bins", {})
-    if any(counts.get(name) for counts in bins.values() for name in FAILED):
+    if any(counts.get(name) for counts in bins.values() for name in UNDONE):
         return "The ledger no longer lists the failed events. Start a replay with the same range instead."
     return "No event of this replay is dead, cancelled or lost."

@@ -4,7 +4,8 @@ A record's Kafka key is `record_key(record)`, its value JSON. Every record carri
 was made; readers keep the highest. Revocation and removal are records, never tombstones.
 """
 
-from typing import Final, Literal, get_args
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 from msgspec import Struct
@@ -231,6 +232,31 @@ class ReplayRecord(Struct, tag="replay", tag_field="kind", frozen=True):
     rehearsal: bool = False
 
 
+class ShadowRecord(Struct, tag="shadow", tag_field="kind", frozen=True):
+    """Request to the cell's driver to run a draft over real events without sending it, and to compare.
+
+    spec:        the draft; its steps and routes run, and its output is compared with what the pipe has sent
+    revision:    number of the pipe's live revision when the run began, for its cost and for what it has not sent yet
+    since_us:    ingest time of the first events, microseconds since 1970
+    until_us:    end of the ingest times (exclusive); 0 to follow live traffic until the run is stopped
+    most_events: number of events after which it ends; 0 for no limit
+    state:       `ended` for a finished or stopped run, which readers forget
+
+    A release that does not know this kind starts no run.
+    """
+
+    shadow: str
+    version: int
+    cell: str
+    pipe: str
+    spec: PipeSpec
+    revision: int
+    since_us: int
+    until_us: int
+    most_events: int
+    state: Literal["running", "ended"]
+
+
 class StopRecord(Struct, tag="stop", tag_field="kind", frozen=True):
     """Request to one incarnation of a cell's application to drain and end. Later incarnations ignore it."""
 
@@ -266,6 +292,7 @@ Record = (
     | StopRecord
     | QuotaRecord
     | ReplayRecord
+    | ShadowRecord
 )
 MAX_SUBJECT_BYTES: Final = 512 * 1024  # of the documents in one SubjectRecord
 TYPE_IN_FIELD: Final = "field:"  # before a path, in `type_from`
@@ -338,34 +365,31 @@ def replay_key(replay: str) -> str:
     return f"replay/{replay}"
 
 
+def shadow_key(shadow: str) -> str:
+    """Return the key of the record of a shadow run."""
+    return f"shadow/{shadow}"
+
+
+_KEYS: Final[Mapping[type[Record], Callable[[Any], str]]] = {
+    CellRecord: lambda one: cell_key(one.cell),
+    PipeRecord: lambda one: pipe_key(one.pipe),
+    PlanRecord: lambda one: plan_key(one.pipe, one.revision),
+    ApiKeyRecord: lambda one: api_key_key(one.digest),
+    SchemaRecord: lambda one: schema_key(one.pipe, one.source),
+    SubjectRecord: lambda one: subject_key(one.tenant, one.subject),
+    EventTypesRecord: lambda one: event_types_key(one.pipe, one.source),
+    DestinationRecord: lambda one: destination_key(one.pipe, one.name),
+    RedriveRecord: lambda one: redrive_key(one.move),
+    StopRecord: lambda one: stop_key(one.cell),
+    QuotaRecord: lambda one: quota_key(one.tenant),
+    ReplayRecord: lambda one: replay_key(one.replay),
+    ShadowRecord: lambda one: shadow_key(one.shadow),
+}
+
+
 def record_key(record: Record) -> str:
     """Return the record's key in the compacted topic."""
-    match record:
-        case CellRecord():
-            key = cell_key(record.cell)
-        case PipeRecord():
-            key = pipe_key(record.pipe)
-        case PlanRecord():
-            key = plan_key(record.pipe, record.revision)
-        case ApiKeyRecord():
-            key = api_key_key(record.digest)
-        case SchemaRecord():
-            key = schema_key(record.pipe, record.source)
-        case SubjectRecord():
-            key = subject_key(record.tenant, record.subject)
-        case EventTypesRecord():
-            key = event_types_key(record.pipe, record.source)
-        case DestinationRecord():
-            key = destination_key(record.pipe, record.name)
-        case RedriveRecord():
-            key = redrive_key(record.move)
-        case StopRecord():
-            key = stop_key(record.cell)
-        case QuotaRecord():
-            key = quota_key(record.tenant)
-        case ReplayRecord():
-            key = replay_key(record.replay)
-    return key
+    return _KEYS[type(record)](record)
 
 
 def encode_record(record: Record) -> bytes:

@@ -30,6 +30,7 @@ from dataplane.tables.lookups import decode_row, decode_table
 from dataplane.tables.records import Record, decode_record
 from dataplane.tables.redrives import decode_early_release, decode_progress
 from dataplane.tables.replays import decode_replay_progress
+from dataplane.tables.shadows import decode_shadow_progress
 from dataplane.tables.signals import decode_signal
 
 HERE = Path(__file__).parent
@@ -60,6 +61,7 @@ READERS: dict[str, Callable[[bytes], Any]] = {
     "progress": decode_progress,
     "ahead": decode_early_release,
     "replay": decode_replay_progress,
+    "shadow": decode_shadow_progress,
     "table": decode_table,
     "row": decode_row,
     "tap": decode_tap,

@@ -183,9 +183,7 @@ def check_minute(incident: Incident, lost: dict[str, set[str]]) -> None:
     assert table.pop("Lost")[:-1] == ["0", "1", "0", "0", "0", "4"]
     assert table.pop("Loss")[:-1] == ["0.0 %", "10.0 %", "0.0 %", "0.0 %", "0.0 %", "44.4 %"]
     last_seen = {position: node for node, positions in lost.items() for position in positions}
-    assert {position: cells[-1] for position, cells in table.items()} == {
-        position: f"Last seen: {node}" for position, node in last_seen.items()
-    }
+    assert {position: cells[-1] for position, cells in table.items()} == last_seen
     for position, cells in table.items():
         passed = NODES.index(last_seen[position]) + 1
         assert [bool(cell) for cell in cells[:-1]] == [True] * passed + [False] * (len(NODES) - passed)

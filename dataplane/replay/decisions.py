@@ -123,12 +123,12 @@ def crash_reason(topic: TopicRecord, reached: Iterable[tuple[PartitionKey, int]]
     return f"an event at or shortly after {', '.join(places)} ends the process that runs it; leave it out with a filter"
 
 
-def expiry_note(retained_since_us: int) -> str:
-    """Return the text for events that retention has deleted; "" for 0."""
+def expiry_note(retained_since_us: int, fate: str = "are no longer retained") -> str:
+    """Return the text for events that retention has deleted; "" for 0. `fate`: the predicate of the sentence."""
     if not retained_since_us:
         return ""
     moment = datetime.fromtimestamp(-(-retained_since_us // 1_000_000), UTC)
-    return f"{_EXPIRED}{moment:%Y-%m-%dT%H:%M:%SZ} are no longer retained"
+    return f"{_EXPIRED}{moment:%Y-%m-%dT%H:%M:%SZ} {fate}"
 
 
 def note_in(error: str) -> str:

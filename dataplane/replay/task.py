@@ -18,7 +18,7 @@ from dataplane.names import PartitionKey, transform_node
 from dataplane.plan import CompiledPlan, StageError, compile_plan
 from dataplane.plan.masked_fields import MaskedField
 from dataplane.plan.through import EndedUnit, pass_through
-from dataplane.process.budget import PassBudget
+from dataplane.process.budget import budget_check
 from dataplane.replay.copies import CopyProducer, IngestedEvent, NotStoredError, copy_meta
 from dataplane.replay.range_reader import RangeReader
 from dataplane.replay.ranges import OffsetRange
@@ -130,7 +130,7 @@ class ReplayTaskRun:
     def _run(self, event: IngestedEvent, body: bytes) -> None:
         """Run the plan for one event and produce its copies. Raises NotStoredError."""
         record, result, position = self._task.record, self.result, event.meta.position
-        check = PassBudget().check if self._plan.may_take_long else _no_limit
+        check = budget_check(self._plan)
         passage = pass_through(self._plan, record.destinations, event.meta, body, self._rows, check=check)
         refused: list[EndedUnit] = []
         if self._copies is not None and passage.sent:
@@ -148,10 +148,6 @@ class ReplayTaskRun:
             self._facts.sent(position, meta.destination, meta.child)
             result.units[meta.destination] = result.units.get(meta.destination, 0) + 1
             result.size_bytes += len(made)
-
-
-def _no_limit() -> None:
-    """Set no limit on the CPU of a message."""
 
 
 def _wait_until(due_s: float, deadline_s: float) -> bool:

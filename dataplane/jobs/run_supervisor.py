@@ -133,8 +133,10 @@ class RunSupervisor(ABC, Generic[R]):
         """
         self._context.setJobGroup(self._group, f"{self.kind} {run}")
         self._job_began_s, self._job_tasks = time.monotonic(), tasks
+        rdd = job()
         try:
-            found: list[T] = job().collect()
+            found: list[T] = rdd.collect()
             return found
         finally:
             self._job_began_s, self._job_tasks = 0.0, 0
+            rdd._jrdd.rdd().cleanShuffleDependencies(False)  # else the files stay until a collection of garbage

@@ -35,7 +35,7 @@ from dataplane.shadow.decisions import (
 )
 from dataplane.shadow.job import MAX_TIME_US, PartComparison, PartRead, ShadowJob
 from dataplane.shadow.offsets import deleted_part, incomplete_part, sent_range, stored_ms
-from dataplane.shadow.result import first_shadow_progress, with_job, without
+from dataplane.shadow.result import first_shadow_progress, fitted, with_job, without
 from dataplane.shadow.samples import ANY_DESTINATION
 from dataplane.shadow.slices import next_slice, size_of
 from dataplane.tables.control import ControlTable
@@ -247,7 +247,7 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
             compared_until_us=compared_until(state.record, after, pace.times_us, pace.idle_us),
             error=error_text(progress.error, "", expired),
         )
-        self._publish(cell, state, after)
+        self._publish(cell, state, fitted(after))
         took_s, size_bytes = time.monotonic() - began_s, sum(one.size_bytes for one in reads)
         pace.size = size_after(size, records=size_of(job.ranges), took_s=took_s, size_bytes=size_bytes)
         state.failures = 0

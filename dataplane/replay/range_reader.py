@@ -41,6 +41,8 @@ class RangeReader:
             if time.monotonic() >= (deadline_s if self.read else first_s):
                 break
             for message in self._consumer.consume(READ_SIZE, READ_S):
+                if self.next >= self._range.end:  # also the end of the partition may follow in the same answer
+                    break
                 if message.error() is not None:
                     self._handle_error(message.error())
                     break

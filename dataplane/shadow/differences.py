@@ -10,6 +10,7 @@ from dataplane.stages.paths import EACH, MISSING, Segments
 
 MOST_DEPTH: Final = 8  # of a path; below it, the value there differs as a whole
 MOST_DIFFERENCES: Final = 50  # of one unit
+MOST_NAME_CHARS: Final = 100
 _NAME: Final = re.compile(PATH)
 
 
@@ -25,7 +26,7 @@ def differences(live: Any, shadow: Any) -> list[Difference]:
     """Return the fields that differ, at most MOST_DIFFERENCES; none if both are the same JSON value.
 
     The order of members does not matter. Values of different types differ: 1 and 1.0, true and 1. Arrays of different
-    lengths differ as a whole. An object with names that a path cannot have differs as a whole, too.
+    lengths differ as a whole. An object with names that a path cannot have, or long ones, differs as a whole, too.
     """
     return list(islice(_differences(live, shadow, ()), MOST_DIFFERENCES))
 
@@ -47,7 +48,9 @@ def _differences(live: Any, shadow: Any, path: Segments) -> Iterator[Difference]
 def _members(live: dict[str, Any], shadow: dict[str, Any]) -> list[tuple[str, Any, Any]] | None:
     """Return the members of both objects; None if a name is not possible in a path."""
     names = dict.fromkeys((*live, *shadow))
-    if not all(name != EACH and "." not in name and _NAME.match(name) for name in names):
+    if not all(
+        len(name) <= MOST_NAME_CHARS and name != EACH and "." not in name and _NAME.match(name) for name in names
+    ):
         return None
     return [(name, live.get(name, MISSING), shadow.get(name, MISSING)) for name in names]
 

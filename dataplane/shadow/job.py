@@ -44,7 +44,7 @@ class ShadowJob(Struct, frozen=True):
 
 
 class JobPart(Struct, frozen=True):
-    """What one task reads: some partitions of both topics."""
+    """Input of one reading task: some partitions of both topics."""
 
     number: int
     ranges: list[OffsetRange]

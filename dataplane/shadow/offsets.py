@@ -13,7 +13,7 @@ RETAINED_MS: Final = 600_000  # retention deletes no record that is younger
 
 
 class SentRange(NamedTuple):
-    """Where the deliveries of events begin.
+    """Beginning of the deliveries of events.
 
     firsts:      by partition of egress
     complete_ms: deliveries of events stored before this time may have been deleted; 0 if all are retained
@@ -86,6 +86,7 @@ def sent_range(consumer: Any, egress: TopicRecord, stored_ms: int) -> SentRange:
 
 def _retained_since_ms(consumer: Any, topic: str, number: int, low: int, high: int) -> int:
     """Return the time before which records of a partition may have been deleted."""
+    latest_ms = time.time_ns() // 1_000_000 - RETAINED_MS
     if low == high:
-        return time.time_ns() // 1_000_000 - RETAINED_MS
-    return int(record_at(consumer, topic, number, low).timestamp()[1])
+        return latest_ms
+    return min(latest_ms, int(record_at(consumer, topic, number, low).timestamp()[1]))

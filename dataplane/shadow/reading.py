@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
-from confluent_kafka import Message
+from confluent_kafka import KafkaException, Message
 
 from dataplane.ledger.meta import MessageMeta, encode_meta, read_meta
 from dataplane.ledger.units import place_of, position_of
@@ -27,7 +27,7 @@ LATE_MS: Final = 300_000  # after this time one partition of ingest that is behi
 
 
 class IngestedUnit(NamedTuple):
-    """Event on its way to the comparison. `meta`: the encoded envelope, with position and time of storage."""
+    """Event to be compared. `meta`: the encoded envelope, with position and time of storage."""
 
     kind: Literal["event"]
     meta: bytes
@@ -52,11 +52,13 @@ def read_part(job: ShadowJob, part: JobPart, consumer: Any) -> Iterator[tuple[in
     consumer: for assigned partitions, with offset reset `error`
     """
     result = PartRead()
-    for one in part.ranges:
-        yield from _read_events(job, one, consumer, result)
-    for place, first in part.sent_from.items():
-        if not result.error:
+    try:
+        for one in part.ranges:
+            yield from _read_events(job, one, consumer, result)
+        for place, first in part.sent_from.items():
             yield from _read_sent(job, place, first, consumer, result)
+    except KafkaException as exc:
+        result.error = str(exc)
     yield -1 - part.number, result
 
 
@@ -80,7 +82,7 @@ def _read_events(
         yield position, IngestedUnit("event", encode_meta(meta), body)
     result.read += reader.read
     if reader.next < range_.end:
-        result.error = reader.error or f"{range_.place} was not read within {READ_RANGE_S:g} s"
+        result.error = result.error or reader.error or f"{range_.place} was not read within {READ_RANGE_S:g} s"
 
 
 def _read_sent(
@@ -106,7 +108,7 @@ def _read_sent(
     if reader.take_gap():
         result.error = f"retention has deleted records of {place} meanwhile"
     elif reader.error:
-        result.error = reader.error
+        result.error = result.error or reader.error
 
 
 class SentCutoff:

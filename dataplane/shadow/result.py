@@ -5,11 +5,12 @@ from typing import TypeVar
 
 import msgspec
 
+from dataplane.record_limits import REPORT_BYTES
 from dataplane.replay.ranges import OffsetRange
 from dataplane.shadow.job import PartComparison, PartRead
 from dataplane.shadow.samples import newest
 from dataplane.tables.redrives import format_place
-from dataplane.tables.shadows import MOST_FIELDS, OTHER_FIELDS, SHADOW_VERSION, ShadowProgress
+from dataplane.tables.shadows import MOST_FIELDS, OTHER_FIELDS, SHADOW_VERSION, ShadowProgress, encode_shadow_progress
 
 _K = TypeVar("_K", bound=str)
 
@@ -65,6 +66,17 @@ def with_job(
         live_cpu_us=progress.live_cpu_us + sum(one.live_cpu_us for one in comparisons),
         shadow_cpu_us=progress.shadow_cpu_us + sum(one.shadow_cpu_us for one in comparisons),
     )
+
+
+def fitted(progress: ShadowProgress) -> ShadowProgress:
+    """Return the progress in a record of at most REPORT_BYTES: without its oldest samples, then without field names."""
+    while progress.samples and len(encode_shadow_progress(progress)) > REPORT_BYTES:
+        samples = progress.samples
+        progress = msgspec.structs.replace(progress, samples=samples[len(samples) // 2 + 1 :])
+    if len(encode_shadow_progress(progress)) > REPORT_BYTES:
+        fields = {name: {OTHER_FIELDS: sum(counts.values())} for name, counts in progress.fields.items()}
+        progress = msgspec.structs.replace(progress, fields=fields)
+    return progress
 
 
 def _add(totals: dict[_K, int], more: Mapping[_K, int]) -> None:

@@ -23,6 +23,7 @@ from dataplane.tables.shadows import (
 )
 
 Masks = Mapping[str, Collection[MaskedField]]  # by destination, the masked values in its bodies
+MOST_PATH_CHARS: Final = 200
 ANY_DESTINATION: Final = ""  # of Masks: for destinations that no known revision has
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 _redact = masker("redact", b"")
@@ -63,7 +64,7 @@ def field_names(unit: ComparedUnit, masks: Masks) -> list[str]:
         return [OTHER_FIELDS]
     found = differences(pair.live, pair.shadow)
     fields = masks_of(masks, unit.destination)
-    names = dict.fromkeys(".".join(_visible(one.path, fields)) for one in found)
+    names = dict.fromkeys(_text_of_path(_visible(one.path, fields)) for one in found)
     if len(found) == MOST_DIFFERENCES:
         names[OTHER_FIELDS] = None
     return list(names)
@@ -100,7 +101,8 @@ def _json_fields(pair: BodyPair, fields: Collection[MaskedField]) -> list[FieldD
     found: dict[Segments, FieldDifference] = {}
     for one in differences(pair.live, pair.shadow):
         path = _visible(one.path, fields)
-        found.setdefault(path, FieldDifference(".".join(path), _text(get(live, path)), _text(get(shadow, path))))
+        texts = [_text(get(side, path)) for side in (live, shadow)]
+        found.setdefault(path, FieldDifference(_text_of_path(path), *texts))
         if len(found) == MOST_SAMPLE_FIELDS:
             break
     return list(found.values())
@@ -108,6 +110,14 @@ def _json_fields(pair: BodyPair, fields: Collection[MaskedField]) -> list[FieldD
 
 def _visible(path: Segments, fields: Collection[MaskedField]) -> Segments:
     return path[: visible_part(fields, _pattern(path))] if fields else path
+
+
+def _text_of_path(path: Segments) -> str:
+    """Return a path as text, without its last names if it is longer than the path of a step may be."""
+    text = ".".join(path)
+    while len(text) > MOST_PATH_CHARS:
+        text = text.rpartition(".")[0]
+    return text
 
 
 def _pattern(path: Segments) -> Segments:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from dataplane.replay.ranges import OffsetRange
 
 
-class TimeSlice(NamedTuple):
+class JobSlice(NamedTuple):
     """Ranges of one job. `until_ms`: all of their records were stored before this time, milliseconds since 1970."""
 
     ranges: list[OffsetRange]
@@ -15,7 +15,7 @@ class TimeSlice(NamedTuple):
 
 def next_slice(
     left: list[OffsetRange], most: int, offsets_at: Callable[[int], Mapping[int, int]], since_ms: int, until_ms: int
-) -> TimeSlice:
+) -> JobSlice:
     """Return the next records of all partitions in the order of time, at most `most`; only those before `until_ms`.
 
     left:       what is left to read, at most one range of each partition
@@ -34,7 +34,7 @@ def next_slice(
 
     ranges = before(until_ms)
     if size_of(ranges) <= most:
-        return TimeSlice(ranges, until_ms)
+        return JobSlice(ranges, until_ms)
     low_ms, high_ms = since_ms, until_ms  # few enough before the one, too many before the other
     low_ranges: list[OffsetRange] = []
     while high_ms - low_ms > 1:
@@ -45,8 +45,8 @@ def next_slice(
         else:
             high_ms, ranges = middle_ms, found
     if low_ranges:
-        return TimeSlice(low_ranges, low_ms)
-    return TimeSlice(_first_records(ranges, most), high_ms)  # one millisecond has more than `most`
+        return JobSlice(low_ranges, low_ms)
+    return JobSlice(_first_records(ranges, most), high_ms)  # one millisecond has more than `most`
 
 
 def size_of(ranges: list[OffsetRange]) -> int:

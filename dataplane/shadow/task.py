@@ -62,7 +62,7 @@ class ShadowTask:
         draft = self._passage(self._draft, meta, body) if accepts(self._job.record.spec, meta.source) else None
         shadow_ns = time.thread_time_ns() - began_ns
         live: Passage | None = None
-        if is_timed:
+        if is_timed and draft is not None:
             began_ns = time.thread_time_ns()
             live = self._passage(self._live, meta, body)
             result.live_cpu_us += (time.thread_time_ns() - began_ns) // 1_000

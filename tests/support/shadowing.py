@@ -1,5 +1,6 @@
 """A cell in memory for shadow runs: events of a pipe, what its live revision has sent of them, and a driver."""
 
+import time
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, Final
@@ -25,6 +26,7 @@ from dataplane.tables.shadows import ShadowProgress
 from tests.support.memory_lane import MemoryMessage
 from tests.support.replaying import CELL, EGRESS, HOUR_US, INGEST, NOW_US, PARTITIONS, PIPE, TOPICS, ReplayWorld
 
+TURNS_S: Final = 20.0
 SIGNALS: Final = TOPICS["signals"].name
 GENERATION: Final = TOPICS["ingest"].generation
 ROWS: Final = TenantRows(NoLookupTables(), "t")
@@ -91,6 +93,7 @@ class ShadowDriver:
     def __init__(self, world: ShadowWorld, keys: tuple[str, ...] = ()) -> None:
         self.world = world
         self.jobs: list[ShadowJob] = []
+        self.tasks: list[int] = []  # of each job
         self.before_job: Callable[[ShadowJob], list[PartRead | PartComparison] | None] = lambda _job: None
         self.records: dict[str, ShadowRecord] = {}
         effects = ShadowEffects(self._run_job, self._committed)
@@ -101,10 +104,22 @@ class ShadowDriver:
         """Take one turn."""
         return self.queue.turn(self.world.cell, self.records, slots)
 
-    def run_all(self, most: int = 50) -> ShadowProgress:
+    def turns(self, count: int) -> None:
+        """Take so many turns; wait for each, because a run pauses after a job."""
+        deadline_s = time.monotonic() + TURNS_S
+        while count and time.monotonic() < deadline_s:
+            if self.turn():
+                count -= 1
+            else:
+                time.sleep(0.001)
+        assert not count, f"not taken: {count}"
+
+    def run_all(self) -> ShadowProgress:
         """Take turns until all runs have ended; return the progress of the first."""
-        for _ in range(most):
-            self.turn()
+        deadline_s = time.monotonic() + TURNS_S
+        while time.monotonic() < deadline_s:
+            if not self.turn():
+                time.sleep(0.001)
             if set(self.records) <= self.queue.ended:
                 return self.stored(next(iter(self.records)))
         raise AssertionError(f"not ended: {self.stored(next(iter(self.records)))}")
@@ -118,6 +133,7 @@ class ShadowDriver:
 
     def _run_job(self, job: ShadowJob, tasks: int) -> list[PartRead | PartComparison]:
         self.jobs.append(job)
+        self.tasks.append(tasks)
         given = self.before_job(job)
         return run_job(self.world, job, tasks) if given is None else given
 

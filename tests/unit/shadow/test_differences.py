@@ -47,6 +47,7 @@ def test_depth_and_count_are_bounded():
     for _ in range(200):
         live, shadow = {"a": live}, {"a": shadow}  # type: ignore[assignment]
     assert paths(live, shadow) == [".".join("a" * MOST_DEPTH)]
+    assert paths({"x": {"n" * 101: 1}}, {"x": {}}) == ["x"]
     many = {f"f{number}": 1 for number in range(2 * MOST_DIFFERENCES)}
     assert len(differences(many, {})) == MOST_DIFFERENCES
 

@@ -4,10 +4,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from confluent_kafka import KafkaException
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataplane.ledger.units import position_of
+from dataplane.plan.masked_fields import masked_fields, masked_outputs
 from dataplane.shadow import task as task_module
 from dataplane.shadow.job import PartComparison, PartRead, ShadowJob
 from dataplane.spec import PipeSpec
@@ -231,11 +233,10 @@ def test_live_plan_runs_only_for_units_that_were_not_sent(monkeypatch: pytest.Mo
 
 def test_masked_values_are_in_no_sample():
     secret = "ann@example.com"
-    masks = {"crm": frozenset()}
     world = ShadowWorld()
     world.process(world.ingest(0, b'{"email": "%s", "n": 1}' % secret.encode()))
     draft = spec_of(normalize=[{"op": "mask", "path": "email"}, {"op": "set", "path": "n", "value": 2}])
-    open_ = ran(world, draft, masks=masks)
+    open_ = ran(world, draft)
     assert secret in str(open_.samples), "the test would see it"
     record = shadow(draft)
     hidden = ran(world, draft, masks=masked(world, record))
@@ -244,8 +245,6 @@ def test_masked_values_are_in_no_sample():
 
 
 def masked(world: ShadowWorld, record: ShadowRecord) -> Any:
-    from dataplane.plan.masked_fields import masked_fields, masked_outputs
-
     draft, live = (msgspec.to_builtins(spec) for spec in (record.spec, world.live))
     received = masked_fields(draft) | masked_fields(live)
     return {"crm": masked_outputs(draft, "crm", received) | masked_outputs(live, "crm", received)}
@@ -257,6 +256,16 @@ def test_part_that_ends_early_has_an_error():
     job: ShadowJob = job_of(world, shadow())
     too_far = msgspec.structs.replace(job, ranges=[job.ranges[0]._replace(end=5)])
     assert any(one.error for one in run_job(world, too_far))
+
+
+def test_error_of_kafka_is_the_result_of_its_part(monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise KafkaException("away")
+
+    world = ShadowWorld()
+    world.process(world.ingest(0))
+    monkeypatch.setattr(type(world.reader()), "get_watermark_offsets", refuse)
+    assert any(one.error == "away" and not one.crashed for one in run_job(world, job_of(world, shadow())))
 
 
 def test_deliveries_that_retention_deletes_while_they_are_read_fail_the_job():

@@ -4,6 +4,7 @@ It does not know Spark: `ShadowEffects` runs a job. A job whose progress is not 
 counts once.
 """
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, NamedTuple
@@ -47,6 +48,8 @@ from dataplane.tables.shadows import (
     encode_shadow_progress,
     shadow_progress_key,
 )
+
+log = logging.getLogger("shadows")
 
 KIND: Final = "shadow"
 TABLES_S: Final = 5.0  # then plans that lack look-up tables try again
@@ -238,6 +241,8 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
             self._note(cell, state, waits)
             state.due_s, pace.size = time.monotonic() + TABLES_S, size
             return
+        if any(one.is_cut for one in reads):
+            log.warning("shadow %s: deliveries that are far behind their events count as not sent", state.id)
         for read in reads:
             pace.times_us |= {format_place(place): until_us for place, until_us in read.until_us.items()}
         after = with_job(progress, job.ranges, reads, comparisons, now_us())

@@ -58,6 +58,7 @@ class PartRead(Struct):
     until_us:  by partition of the ingest topic, the ingest time of the last record
     expired_until_us: ingest time of the first event after a gap that retention has left; 0 without a gap
     size_bytes: of the bodies that were passed on
+    is_cut:    True if the time for reading deliveries was over before their end
     error:     reason why the job does not count, for the log
     crashed:   True if the process of the task has ended several times
     """
@@ -66,6 +67,7 @@ class PartRead(Struct):
     until_us: dict[PartitionKey, int] = field(default_factory=dict)
     expired_until_us: int = 0
     size_bytes: int = 0
+    is_cut: bool = False
     error: str = ""
     crashed: bool = False
 

@@ -13,15 +13,14 @@ from confluent_kafka import KafkaException, Message
 
 from dataplane.ledger.meta import MessageMeta, encode_meta, read_meta
 from dataplane.ledger.units import place_of, position_of
-from dataplane.names import PartitionKey
 from dataplane.replay.offsets import watermarks
 from dataplane.replay.range_reader import RangeReader
 from dataplane.replay.ranges import OffsetRange
 from dataplane.replay.selection import is_original
 from dataplane.shadow.job import JobPart, PartRead, ShadowJob, range_of_partition
 
-READ_RANGE_S: Final = 60.0  # within which a range of events is read
-READ_SENT_S: Final = 30.0  # of one egress partition; units after it count as not sent
+READ_EVENTS_S: Final = 40.0  # within which a part's events are read; less than the longest job, with READ_SENT_S
+READ_SENT_S: Final = 40.0  # within which its deliveries are read; what is not read by then counts as not sent
 TAIL_MS: Final = 10_000  # process has passed an event when it sends events that were stored so much later
 LATE_MS: Final = 300_000  # after this time one partition of ingest that is behind does not matter any more
 
@@ -53,20 +52,26 @@ def read_part(job: ShadowJob, part: JobPart, consumer: Any) -> Iterator[tuple[in
     """
     result = PartRead()
     try:
+        deadline_s = time.monotonic() + READ_EVENTS_S
         for one in part.ranges:
-            yield from _read_events(job, one, consumer, result)
+            yield from _read_events(job, one, consumer, result, deadline_s)
+        deadline_s = time.monotonic() + READ_SENT_S
         for place, first in part.sent_from.items():
-            yield from _read_sent(job, place, first, consumer, result)
+            if not result.error and time.monotonic() < deadline_s:
+                yield from _read_sent(
+                    job, OffsetRange(place, first, watermarks(consumer, *place)[1]), consumer, result, deadline_s
+                )
+        result.is_cut = time.monotonic() >= deadline_s
     except KafkaException as exc:
         result.error = str(exc)
     yield -1 - part.number, result
 
 
 def _read_events(
-    job: ShadowJob, range_: OffsetRange, consumer: Any, result: PartRead
+    job: ShadowJob, range_: OffsetRange, consumer: Any, result: PartRead, deadline_s: float
 ) -> Iterator[tuple[int, IngestedUnit]]:
     reader = RangeReader(consumer, range_)
-    for message in reader.messages(time.monotonic() + READ_RANGE_S):
+    for message in reader.messages(deadline_s):
         meta = _meta_of(message)
         if meta is None:
             continue
@@ -82,23 +87,21 @@ def _read_events(
         yield position, IngestedUnit("event", encode_meta(meta), body)
     result.read += reader.read
     if reader.next < range_.end:
-        result.error = result.error or reader.error or f"{range_.place} was not read within {READ_RANGE_S:g} s"
+        result.error = result.error or reader.error or f"{range_.place} was not read within {READ_EVENTS_S:g} s"
 
 
 def _read_sent(
-    job: ShadowJob, place: PartitionKey, first: int, consumer: Any, result: PartRead
+    job: ShadowJob, range_: OffsetRange, consumer: Any, result: PartRead, deadline_s: float
 ) -> Iterator[tuple[int, SentUnit]]:
     """Yield the units of the job's events on one partition of egress. Copies of replays are left out."""
-    _, high = watermarks(consumer, *place)
-    reader, cutoff = RangeReader(consumer, OffsetRange(place, first, high)), SentCutoff(job.last_ms)
-    ranges = range_of_partition(job.ranges)
-    for message in reader.messages(time.monotonic() + READ_SENT_S):
+    reader, cutoff, ranges = RangeReader(consumer, range_), SentCutoff(job.last_ms), range_of_partition(job.ranges)
+    for message in reader.messages(deadline_s):
         meta = _meta_of(message)
         if meta is None or meta.replay:
             continue
         unit = place_of(meta.position)
-        range_ = ranges.get(unit.partition)
-        is_of_job = range_ is not None and range_.first <= unit.offset < range_.end
+        asked = ranges.get(unit.partition)
+        is_of_job = asked is not None and asked.first <= unit.offset < asked.end
         if is_of_job and unit.generation == job.generation and meta.pipe == job.record.pipe:
             body = message.value() or b""
             result.size_bytes += len(body)
@@ -106,7 +109,7 @@ def _read_sent(
         if cutoff.is_past(unit.partition, meta.stored_ms, message.timestamp()[1]):
             break
     if reader.take_gap():
-        result.error = f"retention has deleted records of {place} meanwhile"
+        result.error = f"retention has deleted records of {range_.place} meanwhile"
     elif reader.error:
         result.error = result.error or reader.error
 

@@ -12,6 +12,7 @@ from dataplane.jobs import ledger_reporter, run_queue, shadow_queue
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter
 from dataplane.ledger.units import format_position, position_of
 from dataplane.replay.decisions import FAILED, NO_SLOT
+from dataplane.shadow import result
 from dataplane.shadow.decisions import DEDUP_US, FIRST_EVENTS
 from dataplane.shadow.job import PartComparison, PartRead, ShadowJob
 from dataplane.spec.steps import FilterStep
@@ -318,6 +319,16 @@ def test_further_fields_of_a_destination_are_counted_together(world: ShadowWorld
     assert len(found.fields["crm"]) <= 51
     assert sum(found.fields["crm"].values()) == 80
     assert found.fields["crm"][""] == 30
+
+
+def test_progress_that_is_too_large_for_a_record_is_cut(world: ShadowWorld, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(result, "REPORT_BYTES", 600)
+    fill(world)
+    driver = ShadowDriver(world)
+    driver.records["shd_1"] = shadow(spec_of(normalize=[{"op": "set", "path": "x", "value": "y" * 200}]))
+    found = driver.run_all()
+    assert (found.error, found.units) == ("", {"crm": {"different": EVENTS}})
+    assert all(len(one.value()) <= 700 for one in world.kafka.logs[SIGNALS, 0])
 
 
 def test_destination_of_a_third_revision_is_only_live(world: ShadowWorld):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from dataplane.shadow.job import PartRead
+from dataplane.shadow import reading
+from dataplane.shadow.job import PartComparison, PartRead
 from dataplane.shadow.reading import LATE_MS, TAIL_MS, SentCutoff
 from tests.support.replaying import NOW_US
 from tests.support.shadowing import ShadowWorld, job_of, run_job, shadow
@@ -36,6 +37,16 @@ def test_partition_without_later_events_is_waited_for_only_so_long():
 def test_backlog_of_process_is_read_to_its_end():
     cutoff = SentCutoff(LAST_MS)
     assert not cutoff.is_past(0, LAST_MS, LAST_MS + 9 * LATE_MS), "its events are sent hours later"
+
+
+def test_deliveries_for_which_no_time_is_left_count_as_not_sent(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(reading, "READ_SENT_S", 0.0)
+    world = ShadowWorld()
+    for number in range(4):
+        world.process(world.ingest(number, partition=number))
+    results = run_job(world, job_of(world, shadow()), 1)
+    assert [one.is_cut for one in results if isinstance(one, PartRead)] == [True]
+    assert [one.units for one in results if isinstance(one, PartComparison)] == [{"crm": {"not_sent": 4}}]
 
 
 @pytest.mark.parametrize("tasks", [1, 2])

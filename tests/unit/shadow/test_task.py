@@ -1,5 +1,6 @@
 """One job of a shadow run: what it reads of both topics, and how each unit is counted."""
 
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from dataplane.ledger.units import position_of
 from dataplane.plan.masked_fields import masked_fields, masked_outputs
 from dataplane.shadow import task as task_module
-from dataplane.shadow.job import PartComparison, PartRead, ShadowJob
+from dataplane.shadow.job import PartComparison, PartRead, ShadowJob, parts_of
+from dataplane.shadow.reading import read_part
 from dataplane.spec import PipeSpec
 from dataplane.tables.records import ShadowRecord
 from dataplane.tables.shadows import MOST_SAMPLES, NO_SOURCE, FieldDifference, ShadowSample
@@ -166,17 +168,28 @@ def test_other_records_are_skipped_and_a_repeated_one_counts_once():
     event = world.ingest(0)
     world.process(event)
     world.process(event)
-    world.process(event, replay="rep_1")
-    world.send(event, "crm", b'{"other": 1}', pipe="q")
-    world.send(event, "crm", b"{}", position=position_of(1, 3, 9))
-    other = world.ingest(1, pipe="q")
-    world.process(other)
+    held = world.ingest(1)
+    world.process(held, replay="rep_1")
+    world.send(held, "crm", b"{}", pipe="q")
+    world.send(held, "crm", b"{}", position=position_of(2, 0, 1))
+    world.process(world.ingest(5, pipe="q"))
     world.ingest(2, ingest_time_us=NOW_US + 2 * HOUR_US)
     world.ingest(3, position=position_of(1, 0, 0))
     world.ingest(4, misfit="type")
     world.kafka.append(INGEST, b"{}", [], None, 0)
     found = ran(world, spec_of())
-    assert (found.events, found.units) == (1, {"crm": {"equal": 1}})
+    assert (found.events, found.units) == (2, {"crm": {"equal": 1, "not_sent": 1}})
+
+
+def test_deliveries_of_other_events_are_not_passed_on():
+    world = ShadowWorld()
+    for number in range(9):
+        world.process(world.ingest(number))
+    world.send(world.ingest(9), "crm", b"{}", position=position_of(2, 0, 4))
+    job = job_of(world, shadow())
+    job = msgspec.structs.replace(job, ranges=[job.ranges[0]._replace(first=3, end=5)])
+    passed = [one for part in parts_of(job, 1) for _, one in read_part(job, part, world.reader())]
+    assert Counter(type(one).__name__ for one in passed) == {"IngestedUnit": 2, "SentUnit": 2, "PartRead": 1}
 
 
 @pytest.mark.parametrize(
@@ -212,6 +225,14 @@ def test_both_plans_are_timed_for_some_events(monkeypatch: pytest.MonkeyPatch):
     found = ran(world, spec_of(normalize=[MAP] * 20))
     assert 20 < found.cost_events < 90
     assert found.shadow_cpu_us > 2 * found.live_cpu_us
+
+
+def test_event_that_the_draft_does_not_accept_is_not_timed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(task_module, "COST_EVERY", 1)
+    world = ShadowWorld(spec_of(sources={"shop": {}, "till": {}}))
+    for source in ("till", "shop"):
+        world.process(world.ingest(0, source=source))
+    assert ran(world, spec_of()).cost_events == 1
 
 
 def test_live_plan_runs_only_for_units_that_were_not_sent(monkeypatch: pytest.MonkeyPatch):

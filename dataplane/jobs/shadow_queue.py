@@ -14,8 +14,7 @@ from msgspec import Struct, field
 
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter
 from dataplane.jobs.run_queue import RunQueue, RunState, now_us
-from dataplane.plan import compile_plan
-from dataplane.plan.masked_fields import MaskedField, masked_fields, masked_outputs
+from dataplane.plan.masked_fields import MaskedField
 from dataplane.process.plans import PlanCache
 from dataplane.replay.decisions import crash_reason, error_text, expiry_note
 from dataplane.replay.offsets import MARGIN_US, offsets_at, resolve, watermarks
@@ -36,8 +35,8 @@ from dataplane.shadow.decisions import (
 )
 from dataplane.shadow.job import MAX_TIME_US, PartComparison, PartRead, ShadowJob
 from dataplane.shadow.offsets import deleted_part, incomplete_part, sent_range, stored_ms
+from dataplane.shadow.plans import NO_NEEDS, PlanNeeds, masks_in_bodies, plan_needs
 from dataplane.shadow.result import first_shadow_progress, fitted, with_job, without
-from dataplane.shadow.samples import ANY_DESTINATION
 from dataplane.shadow.slices import next_slice, size_of
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import CellRecord, PlanRecord, ShadowRecord
@@ -74,14 +73,6 @@ class JobFailedError(Exception):
     """A job did not count: a part of it failed."""
 
 
-class ShadowPlans(NamedTuple):
-    """Facts about the plans of a run that do not change: why one does not compile, and the needs of both."""
-
-    problem: str
-    needs_salt: bool
-    has_dedup: bool
-
-
 class ShadowPace(Struct):
     """Memory of a run that a new driver learns again.
 
@@ -114,7 +105,7 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
         super().__init__(table, reporter, reader)
         self._effects = effects
         self._salts = PlanCache(table, fernet_keys)
-        self._plans: dict[str, ShadowPlans] = {}
+        self._known_needs: dict[str, PlanNeeds] = {}
         self._paces: dict[str, ShadowPace] = {}
 
     def _read_progress(self, topic: str) -> dict[str, ShadowProgress]:
@@ -132,9 +123,9 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
     def _next_step(self, cell: CellRecord, state: _State, slots: int) -> RunStep:
         record, table = state.record, self._table
         pipe, plan = table.pipe(record.pipe), table.plan(record.pipe, record.revision)
-        plans = self._plans_of(record, plan) if plan is not None else ShadowPlans("", False, False)
-        has_salt = not plans.needs_salt or self._salts.salt(record.pipe) is not None
-        return next_shadow_step(record, state.progress, ShadowContext(cell, pipe, plan, plans.problem, has_salt, slots))
+        needs = self._needs(record, plan) if plan is not None else NO_NEEDS
+        has_salt = not needs.salt or self._salts.salt(record.pipe) is not None
+        return next_shadow_step(record, state.progress, ShadowContext(cell, pipe, plan, needs.problem, has_salt, slots))
 
     def _resolve(self, cell: CellRecord, state: _State) -> None:
         record = state.record
@@ -203,7 +194,7 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
         plan, pipe = self._table.plan(record.pipe, record.revision), self._table.pipe(record.pipe)
         if plan is None or pipe is None:
             raise ValueError(f"{record.shadow} has no plan")
-        salt = self._salts.salt(record.pipe) if self._plans_of(record, plan).needs_salt else b""
+        salt = self._salts.salt(record.pipe) if self._needs(record, plan).salt else b""
         return ShadowJob(
             record,
             plan.spec,
@@ -219,7 +210,7 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
     def _end_ms(self, record: ShadowRecord) -> int:
         """Return the time before which events may be compared: the range's end, and what is not too new."""
         plan = self._table.plan(record.pipe, record.revision)
-        has_dedup = plan is not None and self._plans_of(record, plan).has_dedup
+        has_dedup = plan is not None and self._needs(record, plan).dedup
         newest_us = now_us() - (DEDUP_US if has_dedup else 0)
         return min(newest_us, (record.until_us or MAX_TIME_US // 4) + MARGIN_US) // 1_000 + 1
 
@@ -273,31 +264,15 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
     def _pace(self, record: ShadowRecord) -> ShadowPace:
         return self._paces.setdefault(record.shadow, ShadowPace())
 
-    def _plans_of(self, record: ShadowRecord, plan: PlanRecord) -> ShadowPlans:
-        if record.shadow not in self._plans:
-            try:
-                draft, live = compile_plan(record.spec), compile_plan(plan.spec)
-            except Exception as exc:  # of any compiler: the control plane checked both, with another release
-                self._plans[record.shadow] = ShadowPlans(f"a plan does not compile: {exc}", False, False)
-            else:
-                needs_salt = draft.needs_salt or live.needs_salt
-                self._plans[record.shadow] = ShadowPlans("", needs_salt, live.dedup is not None)
-        return self._plans[record.shadow]
+    def _needs(self, record: ShadowRecord, plan: PlanRecord) -> PlanNeeds:
+        if record.shadow not in self._known_needs:
+            self._known_needs[record.shadow] = plan_needs(record.spec, plan.spec)
+        return self._known_needs[record.shadow]
 
     def _masks(self, record: ShadowRecord) -> dict[str, frozenset[MaskedField]]:
-        """Return by destination the values that any revision of the pipe masks, or the draft.
-
-        An event may have been sent by any revision. A destination that none of them has gets the masks of all.
-        """
+        """Return by destination the values that any revision of the pipe masks, or the draft."""
         plans = [one for one in self._table if isinstance(one, PlanRecord) and one.pipe == record.pipe]
         pace = self._pace(record)
         if pace.masks[0] != len(plans):
-            specs = [msgspec.to_builtins(one) for one in (record.spec, *(plan.spec for plan in plans))]
-            received = frozenset().union(*(masked_fields(spec) for spec in specs))
-            names = {name for spec in specs for name in spec["destinations"]}
-            found = {
-                name: frozenset().union(*(masked_outputs(spec, name, received) for spec in specs)) for name in names
-            }
-            found[ANY_DESTINATION] = frozenset().union(received, *found.values())
-            pace.masks = (len(plans), found)
+            pace.masks = (len(plans), masks_in_bodies([record.spec, *(plan.spec for plan in plans)]))
         return pace.masks[1]

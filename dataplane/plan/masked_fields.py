@@ -6,6 +6,7 @@ than less.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from dataplane.plan.expression_fields import fields_read
@@ -40,18 +41,16 @@ def masked_fields(spec: Mapping[str, Any]) -> frozenset[MaskedField]:
     return frozenset(found)
 
 
-def masked_outputs(spec: Mapping[str, Any], destination: str, fields: Iterable[MaskedField]) -> frozenset[MaskedField]:
-    """Return the paths of masked values in what a destination receives from a revision, from its spec document.
+def masked_outputs(
+    spec: Mapping[str, Any], destinations: Iterable[str], fields: Iterable[MaskedField]
+) -> dict[str, frozenset[MaskedField]]:
+    """Return by destination the paths of masked values in what it receives from a revision, from its spec document.
 
     fields: masked fields of the received event, of this revision or of others
     """
-    found = set(fields)
-    transform = (spec.get("transform") or {}).get(destination) or []
-    for step in [*(spec.get("normalize") or []), *(spec.get("enrich") or []), *transform]:
-        found |= {MaskedField(path, field.how) for field in found for path in _moved_to(field.path, step)}
-        if len(found) > MOST_FIELDS:
-            return WHOLE_EVENT
-    return frozenset(found)
+    common = _after([*(spec.get("normalize") or []), *(spec.get("enrich") or [])], frozenset(fields))
+    transform = spec.get("transform") or {}
+    return {name: _after(transform.get(name) or [], common) for name in destinations}
 
 
 def hides(fields: Iterable[MaskedField], path: str) -> bool:
@@ -126,6 +125,15 @@ def _sources(path: _Path, step: Mapping[str, Any]) -> Iterable[_Path]:
             yield (*array, EACH, *path[len(array) :])
 
 
+def _after(steps: Sequence[Mapping[str, Any]], fields: frozenset[MaskedField]) -> frozenset[MaskedField]:
+    """Return the paths of the masked values after some steps."""
+    for step in steps:
+        fields |= {MaskedField(path, field.how) for field in fields for path in _moved_to(field.path, step)}
+        if len(fields) > MOST_FIELDS:
+            return WHOLE_EVENT
+    return fields
+
+
 def _moved_to(path: _Path, step: Mapping[str, Any]) -> Iterable[_Path]:
     """Yield the further paths to which a step may move the value at `path`, or a part of it.
 
@@ -143,9 +151,12 @@ def _moved_to(path: _Path, step: Mapping[str, Any]) -> Iterable[_Path]:
 
 
 def _reads(expression: str, path: _Path) -> bool:
-    return any(
-        _overlap(path, tuple(EACH if one.isdecimal() else one for one in read)) for read in fields_read(expression)
-    )
+    return any(_overlap(path, read) for read in _paths_read(expression))
+
+
+@lru_cache(maxsize=1_024)  # revisions of a pipe have mostly the same expressions
+def _paths_read(expression: str) -> list[_Path]:
+    return [tuple(EACH if one.isdecimal() else one for one in path) for path in fields_read(expression)]
 
 
 def _segments(path: str) -> _Path:

@@ -98,26 +98,28 @@ def put(path: str, expr: str) -> dict[str, Any]:
 )
 def test_masks_are_traced_to_what_a_destination_receives(steps: list[dict[str, Any]], expected: set[str]):
     for spec in ({"normalize": steps}, {"transform": {"crm": steps}}):
-        found = masked_outputs(spec, "crm", [EMAIL])
+        found = masked_outputs(spec, ["crm"], [EMAIL])["crm"]
         assert {".".join(field.path) or "$" for field in found} == expected
-    assert masked_outputs({"transform": {"crm": steps}}, "other", [EMAIL]) == {EMAIL}
+    assert masked_outputs({"transform": {"crm": steps}}, ["other"], [EMAIL]) == {"other": {EMAIL}}
 
 
 def test_masks_are_traced_through_an_explode_and_look_ups():
     card = MaskedField(("lines", "*", "card"), "redact")
-    exploded = masked_outputs({"normalize": [{"op": "explode", "path": "lines"}]}, "crm", [card])
+    exploded = masked_outputs({"normalize": [{"op": "explode", "path": "lines"}]}, ["crm"], [card])["crm"]
     assert {".".join(field.path) for field in exploded} == {"lines.*.card", "lines.card"}
-    whole = masked_outputs({"normalize": [{"op": "explode", "path": "$"}]}, "crm", [MaskedField(("*", "a"), "redact")])
+    whole = masked_outputs(
+        {"normalize": [{"op": "explode", "path": "$"}]}, ["crm"], [MaskedField(("*", "a"), "redact")]
+    )["crm"]
     assert {".".join(field.path) for field in whole} == {"*.a", "a"}
     by_email = {"enrich": [{"table": "people", "key": "body.email", "into": "person"}]}
-    assert {".".join(field.path) for field in masked_outputs(by_email, "crm", [EMAIL])} == {"email", "person"}
+    assert {".".join(field.path) for field in masked_outputs(by_email, ["crm"], [EMAIL])["crm"]} == {"email", "person"}
     by_id = {"enrich": [{"table": "people", "key": "body.id", "into": "person"}]}
-    assert masked_outputs(by_id, "crm", [EMAIL]) == {EMAIL}
+    assert masked_outputs(by_id, ["crm"], [EMAIL])["crm"] == {EMAIL}
 
 
 def test_outputs_with_too_many_masks_are_hidden_whole():
     steps = [put(f"copy{number}", "body.email") for number in range(MOST_FIELDS)]
-    assert hides_all(masked_outputs({"normalize": steps}, "crm", [EMAIL]))
+    assert hides_all(masked_outputs({"normalize": steps}, ["crm"], [EMAIL])["crm"])
 
 
 def test_hash_is_hidden_whole_and_partial_mask_stays_partial():

@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataplane.ledger.units import position_of
-from dataplane.plan.masked_fields import masked_fields, masked_outputs
 from dataplane.shadow import task as task_module
 from dataplane.shadow.job import PartComparison, PartRead, ShadowJob, parts_of
+from dataplane.shadow.plans import masks_in_bodies
 from dataplane.shadow.reading import read_part
 from dataplane.spec import PipeSpec
-from dataplane.tables.records import ShadowRecord
 from dataplane.tables.shadows import MOST_SAMPLES, NO_SOURCE, FieldDifference, ShadowSample
 from tests.support.replaying import HOUR_US, INGEST, NOW_US
 from tests.support.shadowing import CRM, ShadowWorld, job_of, run_job, shadow, spec_of
@@ -259,16 +258,9 @@ def test_masked_values_are_in_no_sample():
     draft = spec_of(normalize=[{"op": "mask", "path": "email"}, {"op": "set", "path": "n", "value": 2}])
     open_ = ran(world, draft)
     assert secret in str(open_.samples), "the test would see it"
-    record = shadow(draft)
-    hidden = ran(world, draft, masks=masked(world, record))
+    hidden = ran(world, draft, masks=masks_in_bodies([draft, world.live]))
     (sample,) = hidden.samples
     assert sample.fields == [FieldDifference("email", '"***"', '"***"'), FieldDifference("n", "1", "2")]
-
-
-def masked(world: ShadowWorld, record: ShadowRecord) -> Any:
-    draft, live = (msgspec.to_builtins(spec) for spec in (record.spec, world.live))
-    received = masked_fields(draft) | masked_fields(live)
-    return {"crm": masked_outputs(draft, "crm", received) | masked_outputs(live, "crm", received)}
 
 
 def test_part_that_ends_early_has_an_error():

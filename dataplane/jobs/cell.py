@@ -21,6 +21,7 @@ from dataplane.jobs.lanes import run_lane
 from dataplane.jobs.queries import Query, QuerySupervisor
 from dataplane.jobs.replays import ReplaySupervisor
 from dataplane.jobs.sequence import SequenceQuery
+from dataplane.jobs.shadows import ShadowSupervisor
 from dataplane.jobs.windows import WindowsQuery
 from dataplane.names import LANE_KINDS
 from dataplane.runtime.kafka import lane_producer
@@ -90,6 +91,7 @@ class Driver:
         )
         self._queries = QuerySupervisor(self._spark, self._settings, self._reader.table, QUERIES)
         self._replays = ReplaySupervisor(self._spark, self._settings, self._reader.table, cell)
+        self._shadows = ShadowSupervisor(self._spark, self._settings, self._reader.table, cell)
         self._parent = os.getppid()
         self._jobs: dict[LaneName, LaneJob] = {}
         self._failures: dict[LaneName, int] = {}
@@ -117,17 +119,19 @@ class Driver:
                 self._start(lane)
             if cell := self._reader.table.cell(self._cell):
                 self._queries.poll(cell, self._incarnation)
-                self._poll_replays(cell)
+                self._poll_runs(cell)
             if self._pulse.due():
                 self._beat(decision.refused)
             self._producer.poll(0)
             time.sleep(TURN_S)
         self._end()
 
-    def _poll_replays(self, cell: CellRecord) -> None:
+    def _poll_runs(self, cell: CellRecord) -> None:
+        """Poll replays and shadow runs with the free slots; shadow runs get those that replays leave."""
         if self._reader.at_end:
-            queries = self._queries.tasks(self._cell)
-            self._replays.poll(cell, free_slots(self._slots, queries, cell, self._jobs.keys()))
+            free = free_slots(self._slots, self._queries.tasks(self._cell), cell, self._jobs.keys())
+            self._replays.poll(cell, free)
+            self._shadows.poll(cell, free - self._replays.tasks)
 
     def _beat(self, detail: str) -> None:
         failing = {
@@ -170,8 +174,10 @@ class Driver:
         deadline = time.monotonic() + END_S
         until_s = time.monotonic() + QUERIES_END_S
         self._replays.begin_stop()
+        self._shadows.begin_stop()
         self._queries.stop(QUERIES_END_S)
         self._replays.stop(until_s - time.monotonic())
+        self._shadows.stop(until_s - time.monotonic())
         while self._jobs and time.monotonic() < deadline:
             self._leave_if_orphaned()
             self._reap()

@@ -7,7 +7,7 @@ from typing import Final
 from pyspark import TaskContext
 
 from dataplane.plan import compile_plan
-from dataplane.process.lookups import Lookups, NoLookupTables, TenantRows, open_lookups
+from dataplane.process.lookups import NoLookupTables, TenantRows, open_lookups
 from dataplane.replay.result import TaskResult
 from dataplane.replay.task import ReplayTask, ReplayTaskRun
 from dataplane.retrier.redriver import place_reader
@@ -39,14 +39,9 @@ def run_here(task: ReplayTask, settings: DataPlaneSettings) -> TaskResult:
     """Run a task with this host's Kafka clients and look-up tables. The plan waits for tables that it lacks."""
     tables = compile_plan(task.spec, task.salt).enrich.tables
     with ExitStack() as stack:
-        rows = TenantRows(NoLookupTables(), task.tenant)
-        if tables:
-            lookups = _opened(settings)
-            stack.callback(lookups.close)
-            rows = TenantRows(stack.enter_context(lookups.pinned()), task.tenant)
-            if table := rows.unknown(tables):
-                waits = f"the look-up table {table!r} has not been loaded yet"
-                return TaskResult(task.range.place, task.range.first, waits=waits)
+        rows = open_tenant_rows(stack, settings, task.tenant, has_tables=bool(tables))
+        if table := rows.unknown(tables):
+            return TaskResult(task.range.place, task.range.first, waits=waiting_for(table))
         consumer = place_reader(settings.kafka)
         stack.callback(consumer.close)
         name = f"replay-{task.range.place[1]}"
@@ -54,6 +49,18 @@ def run_here(task: ReplayTask, settings: DataPlaneSettings) -> TaskResult:
         return ReplayTaskRun(task, consumer, producer, rows).run()
 
 
-def _opened(settings: DataPlaneSettings) -> Lookups:
-    """Open the host's tables, with replication: a host without process lanes has no other process for it."""
-    return open_lookups(settings.var, settings.kafka, OptionalFiles())
+def open_tenant_rows(stack: ExitStack, settings: DataPlaneSettings, tenant: str, *, has_tables: bool) -> TenantRows:
+    """Return the tenant's look-up tables on this host, until the stack closes; none if the plan needs none.
+
+    The tables are opened with replication: a host without process lanes has no other process for it.
+    """
+    if not has_tables:
+        return TenantRows(NoLookupTables(), tenant)
+    lookups = open_lookups(settings.var, settings.kafka, OptionalFiles())
+    stack.callback(lookups.close)
+    return TenantRows(stack.enter_context(lookups.pinned()), tenant)
+
+
+def waiting_for(table: str) -> str:
+    """Return the reason, for people, why a plan waits for a look-up table."""
+    return f"the look-up table {table!r} has not been loaded yet"

@@ -1,4 +1,4 @@
-"""Fields that an expression reads, checked against the shape of the events: unknown fields, wrong types. Pure."""
+"""Fields that an expression reads, also checked against the shape of the events: unknown fields, wrong types. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -22,6 +22,7 @@ from dataplane.expr.nodes import (
 )
 from dataplane.expr.parse import parse
 from dataplane.schemas.shapes import ANY, NULL, NUMBER, OBJECT, Shape, kind_of
+from dataplane.stages.paths import Segments
 
 _BODY: Final = "body"
 _COMPARED: Final = ("<", "<=", ">", ">=", "==", "!=")
@@ -43,13 +44,56 @@ def expression_problem(text: str, body: Shape) -> str | None:
     return f"line {first.at.line}, column {first.at.column}: {first.reason}" if first else None
 
 
+def fields_read(text: str) -> set[Segments]:
+    """Return the paths of the fields of `body` that a valid expression reads; () if it reads the whole body.
+
+    A path ends before the first computed name. A variable of a comprehension is part of the value that it runs over.
+    """
+    return set(_fields_read(parse(text)))
+
+
+def _fields_read(node: Node) -> Iterator[Segments]:
+    match node:
+        case NameNode(name=name) if name == _BODY:
+            yield ()
+        case SelectNode() | IndexNode():
+            path = _path_of(node)
+            if path is not None:
+                yield path.segments
+            else:
+                yield from _fields_read(node.operand)
+            holder: Node = node
+            while isinstance(holder, SelectNode | IndexNode):
+                if isinstance(holder, IndexNode):
+                    yield from _fields_read(holder.key)
+                holder = holder.operand
+        case _:
+            for part in _parts(node):
+                yield from _fields_read(part)
+
+
+class _FieldPath(NamedTuple):
+    segments: Segments
+    is_whole: bool  # False after a computed name
+
+
+def _path_of(node: Node) -> _FieldPath | None:
+    """Return the path of a field of `body`; None for other nodes."""
+    if isinstance(node, NameNode):
+        return _FieldPath((), True) if node.name == _BODY else None
+    if not isinstance(node, SelectNode | IndexNode):
+        return None
+    holder, segment = _path_of(node.operand), _segment(node)
+    if holder is None or not holder.is_whole or segment is None:
+        return holder._replace(is_whole=False) if holder is not None else None
+    return _FieldPath((*holder.segments, segment), True)
+
+
 def _problems(node: Node, names: Names) -> Iterator[_Problem]:
     """Yield the problems of an expression; `names`: shapes of `body` and of the variables of comprehensions."""
     match node:
         case SelectNode() | IndexNode():
             yield from _path_problems(node, names)
-        case HasNode(operand=operand):
-            yield from _problems(operand, names)
         case BinaryNode(op=op, left=left, right=right):
             yield from _problems(left, names)
             yield from _problems(right, names)
@@ -68,8 +112,12 @@ def _problems(node: Node, names: Names) -> Iterator[_Problem]:
 def _parts(node: Node) -> Sequence[Node]:
     found: Sequence[Node] = ()
     match node:
-        case UnaryNode(operand=operand):
+        case UnaryNode(operand=operand) | HasNode(operand=operand):
             found = [operand]
+        case BinaryNode(left=left, right=right):
+            found = [left, right]
+        case ComprehensionNode(over=over, test=test, result=result):
+            found = [over, *(part for part in (test, result) if part is not None)]
         case LogicalNode(parts=parts):
             found = parts
         case ConditionalNode(test=test, yes=yes, no=no):

@@ -1,12 +1,15 @@
 """Fields of a received event that a pipe masks: searches do not find their values, and samples do not show them. Pure.
 
 A mask has the path that its value has when the step runs. This module traces it to the path in the event as it was
-received. Where that is not exact, more is hidden rather than less.
+received, and from there to the paths in what a destination receives. Where that is not exact, more is hidden rather
+than less.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
+from dataplane.plan.expression_fields import fields_read
 from dataplane.stages.masks import masker
 from dataplane.stages.paths import EACH, WHOLE_BODY
 
@@ -36,6 +39,18 @@ def masked_fields(spec: Mapping[str, Any]) -> frozenset[MaskedField]:
     if len(found) > MOST_FIELDS:
         return WHOLE_EVENT
     return frozenset(found)
+
+
+def masked_outputs(
+    spec: Mapping[str, Any], destinations: Iterable[str], fields: Iterable[MaskedField]
+) -> dict[str, frozenset[MaskedField]]:
+    """Return by destination the paths of masked values in what it receives from a revision, from its spec document.
+
+    fields: masked fields of the received event, of this revision or of others
+    """
+    common = _after([*(spec.get("normalize") or []), *(spec.get("enrich") or [])], frozenset(fields))
+    transform = spec.get("transform") or {}
+    return {name: _after(transform.get(name) or [], common) for name in destinations}
 
 
 def hides(fields: Iterable[MaskedField], path: str) -> bool:
@@ -108,6 +123,40 @@ def _sources(path: _Path, step: Mapping[str, Any]) -> Iterable[_Path]:
             yield _BODY  # any field of the event
         case "explode" if _overlap(path, array := _segments(step["path"])):
             yield (*array, EACH, *path[len(array) :])
+
+
+def _after(steps: Sequence[Mapping[str, Any]], fields: frozenset[MaskedField]) -> frozenset[MaskedField]:
+    """Return the paths of the masked values after some steps."""
+    for step in steps:
+        fields |= {MaskedField(path, field.how) for field in fields for path in _moved_to(field.path, step)}
+        if len(fields) > MOST_FIELDS:
+            return WHOLE_EVENT
+    return fields
+
+
+def _moved_to(path: _Path, step: Mapping[str, Any]) -> Iterable[_Path]:
+    """Yield the further paths to which a step may move the value at `path`, or a part of it.
+
+    The path itself stays masked: a step that did not find a value leaves it there.
+    """
+    match step:
+        case {"op": "rename"} if _overlap(path, begin := _segments(step["path"])):
+            yield (*_segments(step["to"]), *path[len(begin) :])
+        case {"op": "map"} if _reads(step["expr"], path):
+            yield _segments(step["path"])
+        case {"op": "explode"} if _overlap(path, (*(array := _segments(step["path"])), EACH)):
+            yield (*array, *path[len(array) + 1 :])
+        case {"table": _} if _reads(step["key"], path):
+            yield _segments(step["into"])
+
+
+def _reads(expression: str, path: _Path) -> bool:
+    return any(_overlap(path, read) for read in _paths_read(expression))
+
+
+@lru_cache(maxsize=1_024)  # revisions of a pipe have mostly the same expressions
+def _paths_read(expression: str) -> list[_Path]:
+    return [tuple(EACH if one.isdecimal() else one for one in path) for path in fields_read(expression)]
 
 
 def _segments(path: str) -> _Path:

@@ -1,16 +1,17 @@
-"""Decisions of the replays of a cell: what to do next with each, and whose turn it is. Pure."""
+"""Decisions of the replays of a cell: what to do next with each. Pure."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
 from dataplane.expr import ExpressionError
 from dataplane.ledger.units import format_position, position_of
+from dataplane.names import PartitionKey
 from dataplane.replay.ranges import is_resolved, remaining
-from dataplane.replay.result import TaskResult
 from dataplane.replay.selection import EventSelection
+from dataplane.replay.turns import RunStep
 from dataplane.spec import HttpDestination, TopicDestination
 from dataplane.tables.records import CellRecord, DestinationRecord, PipeRecord, PlanRecord, ReplayRecord, TopicRecord
 from dataplane.tables.redrives import parse_place
@@ -40,25 +41,18 @@ class ReplayContext(Struct, frozen=True):
     slots: int
 
 
-class ReplayStep(NamedTuple):
-    """Next action: resolve the offsets, run a job, wait for a reason, or end (with a reason, unless all is done)."""
-
-    action: Literal["resolve", "run", "wait", "end"]
-    reason: str = ""
-
-
-def next_step(record: ReplayRecord, progress: ReplayProgress | None, now: ReplayContext) -> ReplayStep:
+def next_step(record: ReplayRecord, progress: ReplayProgress | None, now: ReplayContext) -> RunStep:
     """Return what to do with a replay that is not done."""
     if record.state == "ended":
         is_complete = progress is not None and is_resolved(progress) and not remaining(progress)
-        return ReplayStep("end", "" if is_complete else ABORTED)
+        return RunStep("end", "" if is_complete else ABORTED)
     if reason := refusal_of(record, progress, now):
-        return ReplayStep("end", reason)
+        return RunStep("end", reason)
     if reason := _waiting_reason(record, now):
-        return ReplayStep("wait", reason)
+        return RunStep("wait", reason)
     if progress is None or not is_resolved(progress):
-        return ReplayStep("resolve")
-    return ReplayStep("run") if remaining(progress) else ReplayStep("end")
+        return RunStep("resolve")
+    return RunStep("run") if remaining(progress) else RunStep("end")
 
 
 def refusal_of(record: ReplayRecord, progress: ReplayProgress | None, now: ReplayContext) -> str:
@@ -106,47 +100,6 @@ def _waiting_reason(record: ReplayRecord, now: ReplayContext) -> str:
     return NO_SLOT if now.slots < 1 else ""
 
 
-class WaitingReplay(NamedTuple):
-    """Replay that has work to do and no reason to wait.
-
-    bucket: minute of its creation
-    due_s:  time (monotonic) before which it does nothing, for its rate or after an error
-    last_s: time of its last turn; 0 if it had none
-    """
-
-    replay: str
-    tenant: str
-    bucket: int
-    due_s: float
-    last_s: float
-
-
-def next_turn(replays: Iterable[WaitingReplay], now_s: float) -> str:
-    """Return the replay whose turn it is; "" if none is due.
-
-    Of each tenant, only the replay that was created first takes turns. Tenants take turns with each other: first the
-    one whose last turn is the longest ago, then the one that came first. So a slow or long replay delays only the later
-    ones of its tenant.
-    """
-    due = [one for one in _first_of_tenants(replays).values() if one.due_s <= now_s]
-    return min(due, key=lambda one: (one.last_s, one.bucket, one.replay)).replay if due else ""
-
-
-def behind_others(replays: Iterable[WaitingReplay]) -> dict[str, str]:
-    """Return the replays that wait for an earlier one of their tenant, by id, with the reason."""
-    replays = list(replays)
-    first = _first_of_tenants(replays)
-    later = [one for one in replays if first[one.tenant].replay != one.replay]
-    return {one.replay: f"waits for the replay {first[one.tenant].replay}" for one in later}
-
-
-def _first_of_tenants(replays: Iterable[WaitingReplay]) -> dict[str, WaitingReplay]:
-    first: dict[str, WaitingReplay] = {}
-    for one in sorted(replays, key=lambda one: (one.bucket, one.replay)):
-        first.setdefault(one.tenant, one)
-    return first
-
-
 def rate_of(record: ReplayRecord, destinations: Iterable[DestinationRecord | None]) -> float:
     """Return a replay's rate in units per second: at most SHARE of the lowest limit of its destinations.
 
@@ -161,20 +114,21 @@ def pause_s(units: int, rate_per_s: float, took_s: float) -> float:
     return max(0.0, units / rate_per_s - took_s)
 
 
-def crash_reason(topic: TopicRecord, results: Iterable[TaskResult]) -> str:
-    """Return the reason for the end of a replay whose tasks end their processes at one event."""
-    places = [
-        format_position(position_of(topic.generation, one.place[1], one.reached)) for one in results if one.crashed
-    ]
+def crash_reason(topic: TopicRecord, reached: Iterable[tuple[PartitionKey, int]]) -> str:
+    """Return the reason for the end of a run whose tasks end their processes at one event.
+
+    reached: partitions of the topic, and the offsets from which the tasks read them
+    """
+    places = [format_position(position_of(topic.generation, place[1], offset)) for place, offset in reached]
     return f"an event at or shortly after {', '.join(places)} ends the process that runs it; leave it out with a filter"
 
 
-def expiry_note(retained_since_us: int) -> str:
-    """Return the text for events that retention has deleted; "" for 0."""
+def expiry_note(retained_since_us: int, fate: str = "are no longer retained") -> str:
+    """Return the text for events that retention has deleted; "" for 0. `fate`: the predicate of the sentence."""
     if not retained_since_us:
         return ""
     moment = datetime.fromtimestamp(-(-retained_since_us // 1_000_000), UTC)
-    return f"{_EXPIRED}{moment:%Y-%m-%dT%H:%M:%SZ} are no longer retained"
+    return f"{_EXPIRED}{moment:%Y-%m-%dT%H:%M:%SZ} {fate}"
 
 
 def note_in(error: str) -> str:

@@ -1,9 +1,9 @@
-"""Resolution of a replay's range of ingest times to offsets of the ingest topic."""
+"""Resolution of a run's range of ingest times to offsets of the ingest topic."""
 
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from dataplane.ledger.meta import read_meta
 from dataplane.replay.ranges import OffsetRange
@@ -30,9 +30,9 @@ def resolve(consumer: Any, topic: TopicRecord, since_us: int, until_us: int) -> 
     consumer: for assigned partitions
     """
     numbers = range(topic.partitions)
-    bounds = {number: _watermarks(consumer, topic.name, number) for number in numbers}
-    firsts = _at_time(consumer, topic, since_us - MARGIN_US)
-    ends = _at_time(consumer, topic, until_us + MARGIN_US)
+    bounds = {number: watermarks(consumer, topic.name, number) for number in numbers}
+    firsts = offsets_at(consumer, topic, since_us - MARGIN_US)
+    ends = offsets_at(consumer, topic, until_us + MARGIN_US)
     ranges = []
     cut: list[int] = []  # partitions from whose beginning events are needed, after retention has deleted some
     for number, (low, high) in bounds.items():
@@ -52,15 +52,19 @@ def resolve(consumer: Any, topic: TopicRecord, since_us: int, until_us: int) -> 
     return ResolvedRange(ranges, latest_us if latest_us > since_us else 0)
 
 
-def _watermarks(consumer: Any, topic: str, number: int) -> tuple[int, int]:
+def watermarks(consumer: Any, topic: str, number: int) -> tuple[int, int]:
+    """Return the first retained offset of a partition and the one after its last. Raises KafkaException."""
     bounds = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=ASK_S)
     if bounds is None:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
     return int(bounds[0]), int(bounds[1])
 
 
-def _at_time(consumer: Any, topic: TopicRecord, time_us: int) -> dict[int, int]:
-    """Return by partition the offset of the first record stored at a time or later; below 0 if there is none."""
+def offsets_at(consumer: Any, topic: TopicRecord, time_us: int) -> dict[int, int]:
+    """Return by partition the offset of the first record stored at a time or later; below 0 if there is none.
+
+    Raises KafkaException.
+    """
     asked = [TopicPartition(topic.name, number, max(0, time_us // 1_000)) for number in range(topic.partitions)]
     found = {}
     for answer in consumer.offsets_for_times(asked, timeout=ASK_S):
@@ -72,13 +76,19 @@ def _at_time(consumer: Any, topic: TopicRecord, time_us: int) -> dict[int, int]:
 
 def _first_time_us(consumer: Any, topic: str, number: int, low: int) -> int:
     """Return the ingest time of the first retained event of a partition. Raises KafkaException."""
-    consumer.assign([TopicPartition(topic, number, low)])
+    message = record_at(consumer, topic, number, low)
+    try:
+        return read_meta(message.headers() or []).ingest_time_us
+    except (KeyError, msgspec.DecodeError):
+        return int(message.timestamp()[1]) * 1_000
+
+
+def record_at(consumer: Any, topic: str, number: int, offset: int) -> Message:
+    """Return the first record of a partition from an offset on. Raises KafkaException if it cannot be read."""
+    consumer.assign([TopicPartition(topic, number, offset)])
     found = consumer.consume(1, FIRST_S)
     consumer.assign([])  # do not fetch on in the background
     for message in found:
         if message.error() is None:
-            try:
-                return read_meta(message.headers() or []).ingest_time_us
-            except (KeyError, msgspec.DecodeError):
-                return int(message.timestamp()[1]) * 1_000
+            return message
     raise KafkaException(KafkaError(KafkaError._TIMED_OUT))

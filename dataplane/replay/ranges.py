@@ -1,7 +1,7 @@
-"""Ranges of offsets of a replay: what is left of them, and the division of a job into tasks. Pure."""
+"""Ranges of offsets of a run: what is left of them, and the division of a job into tasks. Pure."""
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -10,7 +10,7 @@ from dataplane.replay.result import TaskResult
 from dataplane.tables.redrives import format_place, parse_place
 from dataplane.tables.replays import REPLAY_VERSION, ReplayProgress
 
-MOST_TASKS: Final = 2  # task slots that a replay takes while one of its jobs runs
+MOST_TASKS: Final = 2  # task slots that a run takes while one of its jobs runs
 
 
 class OffsetRange(NamedTuple):
@@ -19,6 +19,18 @@ class OffsetRange(NamedTuple):
     place: PartitionKey
     first: int
     end: int
+
+
+class RangeProgress(Protocol):
+    """Progress of a run through ranges: by "<topic>/<partition>", how far it is and where it ends."""
+
+    @property
+    def reached(self) -> dict[str, int]:
+        """All events below this offset are done."""
+
+    @property
+    def ends(self) -> dict[str, int]:
+        """The offset at which the run ends."""
 
 
 def first_progress(replay: str, ranges: list[OffsetRange], at_us: int, error: str = "") -> ReplayProgress:
@@ -33,12 +45,12 @@ def first_progress(replay: str, ranges: list[OffsetRange], at_us: int, error: st
     )
 
 
-def is_resolved(progress: ReplayProgress) -> bool:
-    """Return True if the replay's range of offsets is known."""
+def is_resolved(progress: RangeProgress) -> bool:
+    """Return True if the run's range of offsets is known."""
     return bool(progress.ends)
 
 
-def remaining(progress: ReplayProgress) -> list[OffsetRange]:
+def remaining(progress: RangeProgress) -> list[OffsetRange]:
     """Return what is left to read, the largest range first."""
     ranges = [
         OffsetRange(parse_place(place), progress.reached.get(place, 0), end) for place, end in progress.ends.items()

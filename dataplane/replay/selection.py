@@ -12,6 +12,15 @@ from dataplane.spec.checks import EXPRESSION_ROOTS
 from dataplane.tables.records import ReplayRecord
 
 
+def is_original(meta: MessageMeta, pipe: str, since_us: int, until_us: int) -> bool:
+    """Return True for an event of a pipe and a range of ingest times (the end is exclusive), as ingest stored it.
+
+    A record with a position has returned to the ingest topic; its original counts, at its own offset. A misfit has
+    never passed the steps.
+    """
+    return meta.pipe == pipe and since_us <= meta.ingest_time_us < until_us and not meta.position and not meta.misfit
+
+
 class EventSelection:
     """Filter of a replay. Raises ExpressionError for an invalid expression.
 
@@ -26,17 +35,10 @@ class EventSelection:
         self._ids = frozenset(record.ids)
 
     def names(self, meta: MessageMeta, key: bytes | None) -> bool:
-        """Return True for an event of the replay's pipe, range, keys and ids, as ingest stored it.
-
-        A record with a position has returned to the ingest topic; its original counts, at its own offset. A misfit
-        has never passed the steps.
-        """
+        """Return True for an event of the replay's pipe, range, keys and ids, as ingest stored it."""
         record = self._record
         return (
-            meta.pipe == record.pipe
-            and record.since_us <= meta.ingest_time_us < record.until_us
-            and not meta.position
-            and not meta.misfit
+            is_original(meta, record.pipe, record.since_us, record.until_us)
             and (not self._keys or key in self._keys)
             and (not self._ids or meta.id in self._ids)
         )

@@ -8,7 +8,7 @@ import time
 from typing import Any, Final
 
 import msgspec
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Message
 from msgspec import Struct
 
 from dataplane.expr import CostLimitError, EvaluationError
@@ -18,8 +18,9 @@ from dataplane.names import PartitionKey, transform_node
 from dataplane.plan import CompiledPlan, StageError, compile_plan
 from dataplane.plan.masked_fields import MaskedField
 from dataplane.plan.through import EndedUnit, pass_through
-from dataplane.process.budget import PassBudget
+from dataplane.process.budget import budget_check
 from dataplane.replay.copies import CopyProducer, IngestedEvent, NotStoredError, copy_meta
+from dataplane.replay.range_reader import RangeReader
 from dataplane.replay.ranges import OffsetRange
 from dataplane.replay.result import PassageFacts, TaskResult
 from dataplane.replay.selection import EventSelection
@@ -29,10 +30,6 @@ from dataplane.stages.enrich import TableRows
 from dataplane.tables.records import ReplayRecord, TopicRecord
 
 TASK_S: Final = 2.0
-READ_SIZE: Final = 500
-READ_S: Final = 0.2
-FIRST_S: Final = 15.0
-ASK_S: Final = 5.0
 
 
 class ReplayTask(Struct, frozen=True):
@@ -63,15 +60,14 @@ class ReplayTaskRun:
     """
 
     def __init__(self, task: ReplayTask, consumer: Any, producer: Any, rows: TableRows) -> None:
-        self._task, self._consumer, self._rows = task, consumer, rows
+        self._task, self._rows = task, rows
+        self._reader = RangeReader(consumer, task.range)
         self._plan: CompiledPlan = compile_plan(task.spec, task.salt)
         self._selection = EventSelection(task.record, task.masks)
         self._copies = None if producer is None else CopyProducer(producer, task.egress, self._plan.spread)
         self._facts = PassageFacts()
         self._clock = SteadyClock()
-        self._next = task.range.first
         self._place: PartitionKey = task.range.place
-        self._has_expired = False
         self._sent = 0
         self.result = TaskResult(self._place, task.range.first)
 
@@ -86,7 +82,8 @@ class ReplayTaskRun:
             if self._copies is not None:
                 self._copies.drop()
             return TaskResult(self._place, self._task.range.first, error=str(exc))
-        self.result.reached = min(self._next, self._task.range.end)
+        self.result.reached, self.result.read = self._reader.next, self._reader.read
+        self.result.error = self._reader.error
         if not self._task.record.rehearsal:
             self.result.facts = self._facts.serialized()
         return self.result
@@ -94,52 +91,18 @@ class ReplayTaskRun:
     def _read_until(self, began_s: float, deadline_s: float) -> None:
         """Read and run events until the end of the range or of the time, or an error. Raises NotStoredError.
 
-        At least one event is run, however long the first answer of the broker takes (up to FIRST_S).
+        At least one event is run, however long the first answer of the broker takes.
         """
-        self._assign()
-        while self._next < self._task.range.end and not self.result.error:
-            if time.monotonic() >= (deadline_s if self.result.read else began_s + FIRST_S):
-                break
-            for message in self._consumer.consume(READ_SIZE, READ_S):
-                if message.error() is not None:
-                    self._handle_error(message.error())
-                    break
-                due_s = began_s + self._sent / self._task.units_per_s
-                if self.result.read and not _wait_until(due_s, deadline_s):
-                    return
-                self._take(message)
-        if not self.result.read and self._next < self._task.range.end and not self.result.error:
-            self.result.error = "Kafka returned no event in time"
-
-    def _assign(self) -> None:
-        self._consumer.assign([TopicPartition(*self._place, self._next)])
-
-    def _handle_error(self, error: KafkaError) -> None:
-        """Skip events that retention has deleted; note every other error, also an end before the range's end."""
-        if error.code() == KafkaError._AUTO_OFFSET_RESET:
-            try:
-                low, high = self._consumer.get_watermark_offsets(TopicPartition(*self._place), timeout=ASK_S)
-            except KafkaException as exc:
-                self.result.error = str(exc)
+        reader = self._reader
+        for message in reader.messages(deadline_s):
+            due_s = began_s + self._sent / self._task.units_per_s
+            if reader.read and not _wait_until(due_s, deadline_s):
                 return
-            if self._next < low:
-                self._next, self._has_expired = low, True
-                self._assign()
-            else:
-                self.result.error = f"{self._place} ends at {high}, before offset {self._next}"
-        elif error.code() == KafkaError._PARTITION_EOF:
-            self.result.error = f"{self._place} ends at {self._next}, before offset {self._task.range.end}"
-        else:
-            self.result.error = error.str()
+            self._take(message)
 
     def _take(self, message: Message) -> None:
         """Run one record of the ingest topic, if the replay selects it. Raises NotStoredError."""
         offset = int(message.offset() or 0)
-        if offset >= self._task.range.end:  # retention or compaction has left a gap before it
-            self._next = self._task.range.end
-            return
-        self._next = offset + 1
-        self.result.read += 1
         headers: Headers = message.headers() or []
         try:
             meta = read_meta(headers)
@@ -161,14 +124,13 @@ class ReplayTaskRun:
             return False
 
     def _note_expiry(self, meta: MessageMeta) -> None:
-        if self._has_expired:
-            self._has_expired = False
+        if self._reader.take_gap():
             self.result.expired_until_us = max(self.result.expired_until_us, meta.ingest_time_us)
 
     def _run(self, event: IngestedEvent, body: bytes) -> None:
         """Run the plan for one event and produce its copies. Raises NotStoredError."""
         record, result, position = self._task.record, self.result, event.meta.position
-        check = PassBudget().check if self._plan.may_take_long else _no_limit
+        check = budget_check(self._plan)
         passage = pass_through(self._plan, record.destinations, event.meta, body, self._rows, check=check)
         refused: list[EndedUnit] = []
         if self._copies is not None and passage.sent:
@@ -186,10 +148,6 @@ class ReplayTaskRun:
             self._facts.sent(position, meta.destination, meta.child)
             result.units[meta.destination] = result.units.get(meta.destination, 0) + 1
             result.size_bytes += len(made)
-
-
-def _no_limit() -> None:
-    """Set no limit on the CPU of a message."""
 
 
 def _wait_until(due_s: float, deadline_s: float) -> bool:

@@ -21,6 +21,7 @@ from dataplane.tables.redrives import (
     format_place,
 )
 from dataplane.tables.replays import REPLAY_PREFIX
+from dataplane.tables.shadows import SHADOW_PREFIX
 from dataplane.tables.signals import DestinationSignal, decode_signal
 
 READ_LIMIT: Final = 1_000
@@ -45,8 +46,8 @@ class SignalState:
 
     def apply(self, key: str, value: bytes, now_us: int) -> None:
         """Apply one record; ignore one that a newer release of Penstock wrote."""
-        if key.startswith(REPLAY_PREFIX):
-            return  # progress of a replay, which concerns no retry
+        if key.startswith((REPLAY_PREFIX, SHADOW_PREFIX)):
+            return  # progress of a run that concerns no retry
         try:
             if key.startswith(REDRIVE_PREFIX):
                 progress = decode_progress(value)

@@ -12,6 +12,7 @@ MOST_FIELDS: Final = 50  # of a destination; further ones are counted under OTHE
 MOST_SAMPLE_FIELDS: Final = 10
 MOST_VALUE_CHARS: Final = 120
 OTHER_FIELDS: Final = ""
+NO_SOURCE: Final = "no-source"  # reason of a unit whose event is from a source that the draft does not have
 
 # Result for one unit (an event or child of one, and a destination):
 #   equal        both send the same body

@@ -63,7 +63,7 @@ class LogReader:
             some = log[first : first + limit]
             self._next[place] = first + len(some)
             found += some
-            if not some:
+            if first + len(some) == len(log):
                 found.append(End(place[1], first, b"", [], None, place[0]))
         return found
 

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaException
 from cryptography.fernet import Fernet
 
-from dataplane.jobs import ledger_reporter, replay_queue
+from dataplane.jobs import ledger_reporter, run_queue
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter
 from dataplane.jobs.replay_queue import ReplayQueue
 from dataplane.ledger.bins import Bin
@@ -98,7 +98,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> ReplayWorld:
         made.ingest(number, partition=number % PARTITIONS)
     monkeypatch.setattr(ledger_reporter, "lane_producer", lambda *_: made.producer())
     monkeypatch.setattr(ledger_reporter, "Consumer", lambda _: made.reader())
-    monkeypatch.setattr(replay_queue, "back_off_s", lambda *_: 0.0)
+    monkeypatch.setattr(run_queue, "back_off_s", lambda *_: 0.0)
     return made
 
 
@@ -239,7 +239,7 @@ def test_error_of_kafka_at_the_start_is_retried(
     assert stored is not None
     assert (stored.error, stored.ends) == (FAILED, {})
     monkeypatch.undo()
-    monkeypatch.setattr(replay_queue, "back_off_s", lambda *_: 0.0)
+    monkeypatch.setattr(run_queue, "back_off_s", lambda *_: 0.0)
     driver.run_all()
     assert len(ids(world)) == EVENTS
 
@@ -379,7 +379,7 @@ def test_event_that_ends_its_process_ends_the_replay_and_is_named(
     driver.records["rep_1"] = replay()
     driver.turn()
     monkeypatch.setattr(driver, "_run_one", crashed)
-    for _ in range(replay_queue.MOST_CRASHES - 1):
+    for _ in range(run_queue.MOST_CRASHES - 1):
         assert driver.turn()
         assert (stored := driver.stored()) is not None
         assert (stored.done, stored.error) == (False, FAILED)
@@ -398,7 +398,7 @@ def test_crashes_between_which_a_replay_advances_do_not_end_it(
     works = driver._run_one
     for _ in range(2):
         monkeypatch.setattr(driver, "_run_one", crashed)
-        for _ in range(replay_queue.MOST_CRASHES - 1):
+        for _ in range(run_queue.MOST_CRASHES - 1):
             driver.turn()
         monkeypatch.setattr(driver, "_run_one", works)
         driver.stops_at = dict.fromkeys(range(PARTITIONS), 1)

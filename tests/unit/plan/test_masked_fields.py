@@ -11,6 +11,7 @@ from dataplane.plan.masked_fields import (
     hides,
     hides_all,
     masked_fields,
+    masked_outputs,
     with_masks,
 )
 
@@ -70,6 +71,55 @@ def test_masks_are_traced_to_the_received_event(steps: list[dict[str, Any]], exp
 
 def test_masks_of_destinations_come_after_the_common_steps():
     assert paths(rename("person", "contact"), crm=[MASK], audit=[]) == {"contact.email", "person.email"}
+
+
+EMAIL = MaskedField(("email",), "redact")
+
+
+def put(path: str, expr: str) -> dict[str, Any]:
+    return {"op": "map", "path": path, "expr": expr}
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        pytest.param([], {"email"}, id="unchanged"),
+        pytest.param([rename("email", "mail")], {"email", "mail"}, id="renamed"),
+        pytest.param([rename("email", "a"), rename("a", "b.c")], {"email", "a", "b.c"}, id="renamed twice"),
+        pytest.param([put("user", "body.email + '!'")], {"email", "user"}, id="computed from it"),
+        pytest.param([put("user", "body.name + '!'")], {"email"}, id="computed from another field"),
+        pytest.param([put("user", "has(body.email) ? 1 : 2")], {"email", "user"}, id="computed from its presence"),
+        pytest.param([put("user", "body[body.which]")], {"email", "user"}, id="computed from any field"),
+        pytest.param([put("user", "body")], {"email", "user"}, id="computed from the whole body"),
+        pytest.param([put("n", "[1].map(x, body.email)")], {"email", "n"}, id="read in a comprehension"),
+        pytest.param([put("a", "body.email"), put("b", "body.a")], {"email", "a", "b"}, id="computed twice"),
+        pytest.param([put("$", "{'to': body.email}")], {"email", "$"}, id="another body"),
+    ],
+)
+def test_masks_are_traced_to_what_a_destination_receives(steps: list[dict[str, Any]], expected: set[str]):
+    for spec in ({"normalize": steps}, {"transform": {"crm": steps}}):
+        found = masked_outputs(spec, ["crm"], [EMAIL])["crm"]
+        assert {".".join(field.path) or "$" for field in found} == expected
+    assert masked_outputs({"transform": {"crm": steps}}, ["other"], [EMAIL]) == {"other": {EMAIL}}
+
+
+def test_masks_are_traced_through_an_explode_and_look_ups():
+    card = MaskedField(("lines", "*", "card"), "redact")
+    exploded = masked_outputs({"normalize": [{"op": "explode", "path": "lines"}]}, ["crm"], [card])["crm"]
+    assert {".".join(field.path) for field in exploded} == {"lines.*.card", "lines.card"}
+    whole = masked_outputs(
+        {"normalize": [{"op": "explode", "path": "$"}]}, ["crm"], [MaskedField(("*", "a"), "redact")]
+    )["crm"]
+    assert {".".join(field.path) for field in whole} == {"*.a", "a"}
+    by_email = {"enrich": [{"table": "people", "key": "body.email", "into": "person"}]}
+    assert {".".join(field.path) for field in masked_outputs(by_email, ["crm"], [EMAIL])["crm"]} == {"email", "person"}
+    by_id = {"enrich": [{"table": "people", "key": "body.id", "into": "person"}]}
+    assert masked_outputs(by_id, ["crm"], [EMAIL])["crm"] == {EMAIL}
+
+
+def test_outputs_with_too_many_masks_are_hidden_whole():
+    steps = [put(f"copy{number}", "body.email") for number in range(MOST_FIELDS)]
+    assert hides_all(masked_outputs({"normalize": steps}, ["crm"], [EMAIL])["crm"])
 
 
 def test_hash_is_hidden_whole_and_partial_mask_stays_partial():

@@ -179,7 +179,9 @@ def test_earlier_run_is_rehearsed_again_or_edited(alices: Client, live: Pipe, sh
     Shadow.objects.update(state="done")
     assert alices.post(new_of(live), carried | {"shadow-over": "follow"}).status_code == 302
     assert Shadow.objects.latest("id").spec == shadow.spec
-    assert "body.total &gt; 0" in alices.get(edit_of(live), {"shadow": shadow.id}).content.decode()
+    editor = alices.get(edit_of(live), {"shadow": shadow.id}).content.decode()
+    assert "body.total &gt; 0" in editor
+    assert "This is the draft of a shadow run . Publishing it creates revision 2." in plain(editor)
 
 
 # -- list

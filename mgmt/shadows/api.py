@@ -48,8 +48,6 @@ DRAFT_ERRORS = (
 class ShadowsView(View):
     """Shadow runs of a pipe."""
 
-    throttle_classes = [ApiThrottle]
-
     def get_throttles(self) -> list[Any]:
         """Return the throttles; a start counts as a comparison, too."""
         starts = self.request.method == "POST"

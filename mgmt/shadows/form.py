@@ -1,7 +1,6 @@
 """Form of a new shadow run: the draft in hidden fields, and the events to run it over."""
 
 import json
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -106,10 +105,8 @@ def values_of(shadow: Shadow, newest: int, now: datetime) -> dict[str, Any]:
     return values
 
 
-def carried_fields(post: Mapping[str, Any] | QueryDict) -> list[tuple[str, str]]:
+def carried_fields(post: QueryDict) -> list[tuple[str, str]]:
     """Return the posted fields of the editor, without secrets."""
-    if not isinstance(post, QueryDict):
-        return []
     kept = [name for name in post if name not in _NOT_CARRIED and not name.startswith((f"{PREFIX}-", CREDENTIAL))]
     return [(name, value) for name in kept for value in post.getlist(name)]
 

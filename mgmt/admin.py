@@ -37,6 +37,7 @@ from mgmt.models import (
     Redrive,
     Replay,
     ScaleGroup,
+    Shadow,
     Source,
     SourceSchema,
     Subject,
@@ -269,6 +270,16 @@ class ReplayAdmin(ReadOnlyAdmin):
     list_select_related = ["pipe", "by"]
     list_filter = ["state", "rehearsal"]
     exclude = ["keys", "ids"]
+
+
+@admin.register(Shadow)
+class ShadowAdmin(ReadOnlyAdmin):
+    """Shadow runs, without their samples of customers' values."""
+
+    list_display = ["id", "pipe", "revision", "state", "events", "promoted", "by", "created_at", "finished_at"]
+    list_select_related = ["pipe", "by"]
+    list_filter = ["state"]
+    exclude = ["samples"]
 
 
 @admin.register(DeadLetter)

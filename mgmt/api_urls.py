@@ -85,6 +85,7 @@ from mgmt.replays.api import (
 )
 from mgmt.schemas.api import SchemasView, SchemaView
 from mgmt.sequences.api import SequenceView
+from mgmt.shadows.api import PromoteShadowView, ShadowsView, ShadowView, StopShadowView
 from mgmt.tail.api import TailView
 from mgmt.tenancy.api import DocumentView, MembersView, MeView, ProblemView
 from mgmt.usage.api import AllUsageView, PipeUsageView, TenantUsageView
@@ -247,6 +248,10 @@ urlpatterns = [
         name="repeat-failed-replay",
     ),
     path("pipes/<row_id:pipe>/replays/<row_id:replay>/units/", ReplayUnitsView.as_view(), name="replay-units"),
+    path("pipes/<row_id:pipe>/shadows/", ShadowsView.as_view(), name="shadows"),
+    path("pipes/<row_id:pipe>/shadows/<row_id:shadow>/", ShadowView.as_view(), name="shadow"),
+    path("pipes/<row_id:pipe>/shadows/<row_id:shadow>/stop/", StopShadowView.as_view(), name="stop-shadow"),
+    path("pipes/<row_id:pipe>/shadows/<row_id:shadow>/promote/", PromoteShadowView.as_view(), name="promote-shadow"),
     path("destination-tests/", DestinationTestsView.as_view(), name="destination-tests"),
     path("destination-tests/<row_id:test>/", DestinationTestView.as_view(), name="destination-test"),
     path("alerts/", AlertsView.as_view(), name="alerts"),

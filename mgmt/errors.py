@@ -113,6 +113,18 @@ class NothingToReplayError(ServiceError):
     code = "nothing-to-replay"
 
 
+class ShadowInProgressError(ServiceError):
+    """A shadow run of the tenant is under way, and there is one at a time."""
+
+    code = "shadow-under-way"
+
+
+class NothingToCompareError(ServiceError):
+    """The pipe has no events, or not one live revision, that a draft could be compared with."""
+
+    code = "not-comparable"
+
+
 class NotOpenError(ServiceError):
     """The alert is resolved, or its probe is still in progress."""
 

@@ -46,6 +46,7 @@ from mgmt.registry.models import CatalogueLink, RegistryDefault, SchemaText, Sub
 from mgmt.rejections.models import Rejection, RejectionMinute
 from mgmt.replays.models import Replay
 from mgmt.sequences.models import SequenceBreakRow
+from mgmt.shadows.models import Shadow
 from mgmt.tenancy.models import LimitCount, Membership, Tenant, User
 from mgmt.usage.models import Usage
 
@@ -118,6 +119,7 @@ __all__ = [
     "Seal",
     "SequenceBreakRow",
     "SettledOffset",
+    "Shadow",
     "Source",
     "SourceEventTypes",
     "SourceSchema",

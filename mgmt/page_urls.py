@@ -29,6 +29,8 @@ from mgmt.replays.pages import new as new_replay_page
 from mgmt.replays.pages import replays
 from mgmt.schemas import pages as schema_pages
 from mgmt.sequences import pages as sequence_pages
+from mgmt.shadows.pages import new as new_shadow_page
+from mgmt.shadows.pages import shadows
 from mgmt.tail import pages as tail_pages
 from mgmt.tenancy import pages as tenancy_pages
 from mgmt.usage.pages import spending, usage
@@ -111,6 +113,11 @@ urlpatterns = [
     path("pipes/<str:pipe_id>/replays/<str:replay_id>/resume/", replays.resume, name="resume_replay"),
     path("pipes/<str:pipe_id>/replays/<str:replay_id>/abort/", replays.abort, name="abort_replay"),
     path("pipes/<str:pipe_id>/replays/<str:replay_id>/repeat-failed/", replays.repeat_failed, name="repeat_failed"),
+    path("pipes/<str:pipe_id>/shadows/", shadows.shadows, name="shadows"),
+    path("pipes/<str:pipe_id>/shadows/new/", new_shadow_page.new_shadow, name="new_shadow"),
+    path("pipes/<str:pipe_id>/shadows/<str:shadow_id>/", shadows.shadow, name="shadow"),
+    path("pipes/<str:pipe_id>/shadows/<str:shadow_id>/stop/", shadows.stop, name="stop_shadow"),
+    path("pipes/<str:pipe_id>/shadows/<str:shadow_id>/promote/", shadows.promote, name="promote_shadow"),
     path("pipes/<str:pipe_id>/alerts/<str:alert_id>/", alerts.alert, name="alert"),
     path("pipes/<str:pipe_id>/alerts/<str:alert_id>/acknowledge/", alerts.acknowledge_alert, name="acknowledge_alert"),
     path("pipes/<str:pipe_id>/alerts/<str:alert_id>/snooze/", alerts.snooze_alert, name="snooze_alert"),

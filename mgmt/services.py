@@ -45,6 +45,7 @@ from mgmt.errors import (
     LimitReachedError,
     MigrationInProgressError,
     NameTakenError,
+    NothingToCompareError,
     NothingToProbeError,
     NothingToRedriveError,
     NothingToReplayError,
@@ -63,6 +64,7 @@ from mgmt.errors import (
     SchemaConflictError,
     SchemaIncompatibleError,
     ServiceError,
+    ShadowInProgressError,
     SubjectDeprecatedError,
     TableInUseError,
     TableRemovedError,
@@ -128,6 +130,14 @@ from mgmt.replays.services.replays import (
     start_replay,
 )
 from mgmt.schemas.services import register_schema
+from mgmt.shadows.services.shadows import (
+    CheckedShadow,
+    ShadowRequest,
+    check_shadow,
+    promote_shadow,
+    start_shadow,
+    stop_shadow,
+)
 from mgmt.tenancy.services.sign_in import make_sign_in_link, user_for_sign_in_token
 from mgmt.tenancy.services.tenants import add_member, create_tenant
 
@@ -136,6 +146,7 @@ __all__ = [
     "AlreadyMemberError",
     "AlreadyPausedError",
     "CheckedReplay",
+    "CheckedShadow",
     "CredentialNeededError",
     "DestinationRemovedError",
     "EventTypesConflictError",
@@ -146,6 +157,7 @@ __all__ = [
     "NameTakenError",
     "NotMigratableError",
     "NotOpenError",
+    "NothingToCompareError",
     "NothingToProbeError",
     "NothingToRedriveError",
     "NothingToReplayError",
@@ -163,6 +175,8 @@ __all__ = [
     "SchemaConflictError",
     "SchemaIncompatibleError",
     "ServiceError",
+    "ShadowInProgressError",
+    "ShadowRequest",
     "SubjectDeprecatedError",
     "TableInUseError",
     "TableRemovedError",
@@ -187,6 +201,7 @@ __all__ = [
     "check_new_pipe",
     "check_replay",
     "check_revision",
+    "check_shadow",
     "clear_credential",
     "close_pipe",
     "confirm_channel",
@@ -219,6 +234,7 @@ __all__ = [
     "pause_pipe",
     "pause_replay",
     "probe_alert",
+    "promote_shadow",
     "publish_revision",
     "put_row",
     "raise_admission",
@@ -261,6 +277,8 @@ __all__ = [
     "spread_keys",
     "start_redrive",
     "start_replay",
+    "start_shadow",
+    "stop_shadow",
     "switch_pipe",
     "upload_rows",
     "user_for_sign_in_token",

@@ -22,6 +22,7 @@ from mgmt.models import (
     RolloutStep,
     ScaleGroup,
     ScaleSample,
+    Shadow,
 )
 from mgmt.pipes.queries.pipes import destinations_in_use, specs_in_use
 
@@ -98,6 +99,11 @@ def _replay(cell: Cell) -> str:
     return f"events of pipe {row.pipe_id} are being replayed" if row else ""
 
 
+def _shadow(cell: Cell) -> str:
+    row = Shadow.objects.filter(cell=cell, state__in=Shadow.UNDER_WAY).first()
+    return f"a draft of pipe {row.pipe_id} is being rehearsed" if row else ""
+
+
 def _admission(cell: Cell) -> str:
     row = Admission.objects.filter(pipe__in=cell.pipes.all(), ended_at=None).first()
     return f"pipe {row.pipe_id} is still being admitted gradually" if row else ""
@@ -119,4 +125,4 @@ def _query(cell: Cell) -> str:
     return next((f"pipe {pipe}: {query}, which requires a running query" for pipe, query in found if query), "")
 
 
-OPEN_WORK_CHECKS: Final = (_rollout, _migration, _redrive, _replay, _admission, _revision, _held, _query)
+OPEN_WORK_CHECKS: Final = (_rollout, _migration, _redrive, _replay, _shadow, _admission, _revision, _held, _query)

@@ -25,6 +25,7 @@ from mgmt.deliveries.services.redrives import note_progress
 from mgmt.models import DeadLetter, Destination, HeldMessage, LaneSignal, ListedMessage
 from mgmt.pipes.services.pipes import hold_pipe
 from mgmt.replays.services.progress import note_replay_progress
+from mgmt.shadows.services.progress import note_shadow_progress
 
 LISTED_AN_HOUR: Final = 1_000  # for each value of ListedMessage.HEAP; the others are only in OffsetSet
 Heap = tuple[str, ...]
@@ -43,6 +44,8 @@ def save_ends(ends: LedgerEntries, now: datetime) -> None:
         note_progress(progress=progress, now=now)
     for report in ends.replays.values():
         note_replay_progress(progress=report, now=now)
+    for found in ends.shadows.values():
+        note_shadow_progress(progress=found, now=now)
 
 
 def _save_views(signals: Iterable[DestinationSignal]) -> None:

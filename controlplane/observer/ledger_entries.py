@@ -1,4 +1,4 @@
-"""Convert the dead letters, held messages, signals and progress of redrives and replays on a cell's topics to rows.
+"""Convert the dead letters, held messages, signals and progress records on a cell's topics to rows.
 
 Pure: a record that is not Penstock's or cannot be decoded raises, and the batch skips it.
 """
@@ -15,6 +15,7 @@ from dataplane.ledger.meta import Headers, MessageMeta, read_meta
 from dataplane.names import PartitionKey, Purpose, transmit_node
 from dataplane.tables.redrives import EARLY_RELEASE_PREFIX, REDRIVE_PREFIX, RedriveProgress, decode_progress
 from dataplane.tables.replays import REPLAY_PREFIX, ReplayProgress, decode_replay_progress
+from dataplane.tables.shadows import SHADOW_PREFIX, ShadowProgress, decode_shadow_progress
 from dataplane.tables.signals import DestinationSignal, decode_signal
 from mgmt.alerts.common_fields import Fields, fields_of
 from mgmt.alerts.fingerprint import fingerprint_of, status_of
@@ -48,6 +49,7 @@ class LedgerEntries(Struct):
     views: dict[tuple[str, str, str], DestinationSignal] = field(default_factory=dict)
     progress: dict[str, RedriveProgress] = field(default_factory=dict)
     replays: dict[str, ReplayProgress] = field(default_factory=dict)
+    shadows: dict[str, ShadowProgress] = field(default_factory=dict)
     examined: dict[FailureKey, list[Fields]] = field(default_factory=dict)
 
     def add(self, purpose: str, message: Any) -> None:
@@ -91,6 +93,10 @@ class LedgerEntries(Struct):
         if name.startswith(REPLAY_PREFIX):
             replay = decode_replay_progress(value)
             self.replays[replay.replay] = replay
+            return
+        if name.startswith(SHADOW_PREFIX):
+            shadow = decode_shadow_progress(value)
+            self.shadows[shadow.shadow] = shadow
             return
         signal = decode_signal(value)
         if signal.destination or signal.suspended != Cause.DEAD_RATE:

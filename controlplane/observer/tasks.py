@@ -30,6 +30,7 @@ from mgmt.alerts.services.probes import judge_probes
 from mgmt.deliveries.services.redrives import release_leftovers
 from mgmt.pipes.services.pipes import resume_complete_pipes
 from mgmt.replays.services.progress import abort_forgotten, end_unanswered, store_results
+from mgmt.shadows.services.progress import end_unanswered_shadows, stop_unattended_shadows
 
 LOCK = "observer.tend"
 NOTIFY_LOCK = "observer.notify"
@@ -41,7 +42,7 @@ ROLLUPS_LOCK = "observer.keep_rollups"
 
 @shared_task(name="observer.tend")
 def tend() -> str:
-    """Judge cells and probes, release messages no longer held, resolve and wake alerts, and complete replays.
+    """Judge cells and probes, release messages no longer held, resolve and wake alerts, and complete replays and runs.
 
     Safe to run twice and to kill at any point: offsets are taken and rows changed by conditional updates and row locks.
     Overlapping runs skip, by a lock that Postgres frees if its holder crashes.
@@ -138,6 +139,8 @@ def _tend() -> str:
         "forgotten replays": abort_forgotten(now=now),
         "aborted replays": end_unanswered(now=now),
         "replay results": store_results(now=now),
+        "unattended shadow runs": stop_unattended_shadows(now=now),
+        "stopped shadow runs": end_unanswered_shadows(now=now),
     }
     return _summary(done)
 

@@ -32,6 +32,7 @@ from mgmt.models import (
     Replay,
     ReportRun,
     SequenceBreakRow,
+    Shadow,
     Usage,
     VersionHour,
 )
@@ -39,6 +40,7 @@ from mgmt.patterns.blocks import block_at
 from mgmt.rejections.models import REJECTIONS_KEPT_D
 from mgmt.replays.models import REPLAYS_KEPT_D
 from mgmt.sequences.models import BREAKS_KEPT_D
+from mgmt.shadows.models import SHADOWS_KEPT_D
 
 AT_ONCE: Final = 5_000
 TESTS_FOR: Final = timedelta(days=1)
@@ -51,6 +53,7 @@ HOURS_FOR: Final = timedelta(days=29)  # four weeks are compared
 REJECTIONS_FOR: Final = timedelta(days=REJECTIONS_KEPT_D)
 BREAKS_FOR: Final = timedelta(days=BREAKS_KEPT_D)
 REPLAYS_FOR: Final = timedelta(days=REPLAYS_KEPT_D)
+SHADOWS_FOR: Final = timedelta(days=SHADOWS_KEPT_D)
 VERSIONS_FOR: Final = timedelta(days=HOURS_KEPT_D)
 SAMPLES_FOR: Final = timedelta(hours=2)  # a block is judged within one hour, or never
 USAGE_FOR: Final = timedelta(days=400)  # a year, and the month with which it is compared
@@ -75,6 +78,7 @@ def trim(now: datetime, *, attempts_keep_h: int, seals_keep_d: int, ends_keep: t
         OffsetSet.objects.filter(hour__lt=int((now - ends_keep).timestamp()) // HOUR_S),
         Redrive.objects.filter(finished_at__lt=now - ends_keep),
         Replay.objects.filter(finished_at__lt=now - REPLAYS_FOR),
+        Shadow.objects.filter(finished_at__lt=now - SHADOWS_FOR),
         Alert.objects.filter(resolved_at__lt=now - ALERTS_FOR),
         DestinationTest.objects.filter(created_at__lt=now - TESTS_FOR),
         Finding.objects.filter(ended_at__lt=now - ALERTS_FOR),

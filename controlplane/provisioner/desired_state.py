@@ -18,6 +18,7 @@ from dataplane.tables.records import (
     redrive_key,
     replay_key,
     schema_key,
+    shadow_key,
     subject_key,
 )
 
@@ -27,8 +28,8 @@ OPEN = ("requested", "ramping")
 def wanted_versions(snapshot: ProvisionerSnapshot) -> dict[str, int]:
     """Return the version of each record that should be in the control topic, in the order in which to write them.
 
-    Redrives, releases and replays come last: their messages meet the state that their destination was given before,
-    and the driver has the plan that a replay runs.
+    Redrives, releases, replays and shadow runs come last: their messages meet the state that their destination was
+    given before, and the driver has the plan that a replay runs or that a draft is compared with.
     A subject precedes the event types that use it: ingest refuses events of a type whose subject it does not hold.
     A pipe's own record comes after its plans, schemas, event types and destinations, and its API keys after that: a
     reader that holds a key's record holds everything needed to accept events with it. A pipe has no record before one
@@ -47,6 +48,7 @@ def wanted_versions(snapshot: ProvisionerSnapshot) -> dict[str, int]:
     wanted |= {api_key_key(k.name): k.version for k in snapshot.keys if k.pipe in placed}
     wanted |= {redrive_key(m.name): m.version for m in snapshot.redrives if m.pipe in placed}
     wanted |= {replay_key(r.name): r.version for r in snapshot.replays if r.pipe in placed}
+    wanted |= {shadow_key(s.name): s.version for s in snapshot.shadows if s.pipe in placed}
     return wanted
 
 

@@ -29,6 +29,7 @@ from dataplane.tables.records import (
     RegisteredSchema,
     ReplayRecord,
     SchemaRecord,
+    ShadowRecord,
     SubjectRecord,
     TopicRecord,
     api_key_key,
@@ -43,6 +44,7 @@ from dataplane.tables.records import (
     redrive_key,
     replay_key,
     schema_key,
+    shadow_key,
     subject_key,
 )
 from dataplane.tables.redrives import encode_offsets
@@ -59,6 +61,7 @@ from mgmt.models import (
     Ramp,
     Redrive,
     Replay,
+    Shadow,
     SourceEventTypes,
     SourceSchema,
     Subject,
@@ -303,6 +306,28 @@ def _build_replays(names: list[str], found: dict[str, Record], _broken: dict[str
         )
 
 
+def _build_shadows(names: list[str], found: dict[str, Record], broken: dict[str, str]) -> None:
+    for row in Shadow.objects.filter(id__in=names):
+        key = shadow_key(row.id)
+        try:
+            spec = parse_pipe_spec(row.spec)
+        except SpecError as exc:
+            broken[key] = f"the draft cannot run: {exc}"
+            continue
+        found[key] = ShadowRecord(
+            shadow=row.id,
+            version=row.version,
+            cell=row.cell_id,
+            pipe=row.pipe_id,
+            spec=spec,
+            revision=row.revision,
+            since_us=_microseconds(row.since),
+            until_us=_microseconds(row.until) if row.until else 0,
+            most_events=row.most_events,
+            state="running" if row.state == Shadow.State.RUNNING else "ended",
+        )
+
+
 def _microseconds(at: datetime) -> int:
     """Return a time in microseconds since 1970."""
     return (at - EPOCH) // timedelta(microseconds=1)
@@ -327,4 +352,5 @@ BUILDERS: Final[dict[str, Builder]] = {
     "key": _build_keys,
     "move": _build_redrives,
     "replay": _build_replays,
+    "shadow": _build_shadows,
 }

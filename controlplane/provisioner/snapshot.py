@@ -58,7 +58,7 @@ class RevisionSnapshot(Struct, frozen=True):
 
 
 class VersionedRow(Struct, frozen=True):
-    """A row behind a control record of a pipe: an API key (name = digest), destination, schema, redrive or replay."""
+    """A row behind a control record of a pipe: an API key (name = digest), destination, schema, redrive, replay, ..."""
 
     pipe: str
     name: str
@@ -114,6 +114,7 @@ class ProvisionerSnapshot(Struct, frozen=True):
     check_topics:    check bound topics in this tick as well
     redrives:        redrives and releases
     replays:         replays
+    shadows:         shadow runs
     states:          input of the interlocks, by cell
     to_place:        pipes without a cell
     capacities:      capacity of the cells; empty if every pipe has a cell
@@ -137,6 +138,7 @@ class ProvisionerSnapshot(Struct, frozen=True):
     check_topics: bool = False
     redrives: list[VersionedRow] = []
     replays: list[VersionedRow] = []
+    shadows: list[VersionedRow] = []
     schemas: list[VersionedRow] = []
     event_types: list[VersionedRow] = []
     subjects: Mapping[tuple[str, str], int] = {}

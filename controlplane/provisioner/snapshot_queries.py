@@ -33,6 +33,7 @@ from mgmt.models import (
     PipeRevision,
     Redrive,
     Replay,
+    Shadow,
     SourceEventTypes,
     SourceSchema,
     SubjectVersion,
@@ -59,10 +60,11 @@ def take_snapshot(
 ) -> ProvisionerSnapshot:
     """Read the snapshot at about `now`. `problems`: cells that must not be changed, and why.
 
-    Redrives, releases and replays are read before the rows that they rely on: a tick that sees one also sees its
-    destination as the same transaction resumed it, or let a probe pass, and publishes that record before the redrive's.
+    Redrives, releases, replays and shadow runs are read before the rows that they rely on: a tick that sees one also
+    sees its destination as the same transaction resumed it, or let a probe pass, and publishes that record before the
+    redrive's.
     """
-    redrives, replays = _redrives(now), _replays(now)
+    redrives, replays, shadows = _redrives(now), _replays(now), _shadows(now)
     revisions = _revisions()
     pipes = Pipe.objects.order_by("created_at", "id").values_list("id", "version", "state", "cell_id", "tenant_id")
     to_place = [(id_, tenant) for id_, _, _, cell, tenant in pipes if cell is None]
@@ -82,6 +84,7 @@ def take_snapshot(
         check_topics=check_topics,
         redrives=redrives,
         replays=replays,
+        shadows=shadows,
         schemas=_schemas(),
         event_types=_event_types(),
         subjects=_subjects(),
@@ -150,6 +153,12 @@ def _redrives(now: datetime) -> list[VersionedRow]:
 def _replays(now: datetime) -> list[VersionedRow]:
     """Return open replays, and for a day ended ones: their last record has no filters any more."""
     rows = Replay.objects.filter(Q(finished_at=None) | Q(finished_at__gte=now - ENDED_REDRIVES_FOR)).order_by("id")
+    return [VersionedRow(*row) for row in rows.values_list("pipe_id", "id", "version")]
+
+
+def _shadows(now: datetime) -> list[VersionedRow]:
+    """Return open shadow runs, and for a day ended ones: their last record has the state `ended`."""
+    rows = Shadow.objects.filter(Q(finished_at=None) | Q(finished_at__gte=now - ENDED_REDRIVES_FOR)).order_by("id")
     return [VersionedRow(*row) for row in rows.values_list("pipe_id", "id", "version")]
 
 

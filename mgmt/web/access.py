@@ -29,6 +29,7 @@ from mgmt.models import (
     Redrive,
     Rejection,
     Replay,
+    Shadow,
     Source,
     SourceSchema,
     Subject,
@@ -46,7 +47,7 @@ _ORDER: Final = (Role.VIEWER, Role.OPERATOR, Role.EDITOR, Role.OWNER)
 READ: Final = Role.VIEWER
 CREATE_PIPE: Final = Role.EDITOR
 RENAME_PIPE: Final = Role.EDITOR
-PUBLISH_REVISION: Final = Role.EDITOR
+PUBLISH_REVISION: Final = Role.EDITOR  # also rehearse a draft, and promote it
 REGISTER_SCHEMA: Final = Role.EDITOR
 CHANGE_SUBJECT: Final = Role.EDITOR  # level, owner and deprecation of a subject; the default level
 SET_EVENT_TYPES: Final = Role.EDITOR
@@ -55,7 +56,7 @@ REVOKE_KEY: Final = Role.EDITOR
 ROTATE_SECRET: Final = Role.EDITOR
 PAUSE: Final = Role.OPERATOR  # also resume; of a pipe or a destination
 STEER_RAMP: Final = Role.OPERATOR  # hold, resume, roll back
-MOVE_MESSAGES: Final = Role.OPERATOR  # release, redrive, replay, abort
+MOVE_MESSAGES: Final = Role.OPERATOR  # release, redrive, replay, abort; stop a shadow run
 HANDLE_ALERT: Final = Role.OPERATOR  # acknowledge, snooze, resolve, probe; ignore a field
 SEND_TEST: Final = Role.EDITOR  # the user chooses the body, and it is signed like a message
 SET_CREDENTIAL: Final = Role.EDITOR
@@ -177,6 +178,12 @@ def get_replay(user: User, pipe_id: str, replay_id: str, need: str = READ) -> Re
     """Return a replay of one of the user's pipes. Raises ObjectDoesNotExist, Forbidden."""
     rows = Replay.objects.select_related("pipe", "by")
     return rows.get(pipe=get_pipe(user, pipe_id, need), id=storable(replay_id))
+
+
+def get_shadow(user: User, pipe_id: str, shadow_id: str, need: str = READ) -> Shadow:
+    """Return a shadow run of one of the user's pipes. Raises ObjectDoesNotExist, Forbidden."""
+    rows = Shadow.objects.select_related("pipe", "by")
+    return rows.get(pipe=get_pipe(user, pipe_id, need), id=storable(shadow_id))
 
 
 def get_alert(user: User, pipe_id: str, alert_id: str, need: str = READ) -> Alert:

@@ -136,6 +136,9 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
         409, "A replay is under way", "A tenant has one replay at a time. Wait until it has ended, or abort it."
     ),
     "nothing-to-replay": ProblemType(409, "There is no event to replay", "`detail` gives the reason and a remedy."),
+    "shadow-under-way": ProblemType(
+        409, "A shadow run is under way", "A tenant has one shadow run at a time. Wait until it has ended, or stop it."
+    ),
     "alert-not-open": ProblemType(409, "The alert is resolved, or its probe is in progress", "Read the alert again."),
     "nothing-to-send": ProblemType(
         409, "The event leads to no request to this destination", "Send an event that reaches the destination."

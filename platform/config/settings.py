@@ -303,6 +303,7 @@ SPECTACULAR_SETTINGS = {
         "ChannelKind": "mgmt.alerts.models.AlertChannel.Kind",
         "MoveState": "mgmt.deliveries.models.Redrive.State",
         "ReplayState": "mgmt.replays.models.Replay.State",
+        "ShadowState": "mgmt.shadows.models.Shadow.State",
         "MoveKind": "mgmt.deliveries.models.Redrive.What",
         "PlaceKind": "mgmt.deliveries.models.OffsetSet.Kind",
         "Role": "mgmt.tenancy.models.Membership.Role",

@@ -11,7 +11,20 @@ from django.urls import Resolver404, resolve
 Fetch = Callable[[str], str]
 # Routes whose every object is visited.
 _ONE_EACH = frozenset(
-    {"pipe", "destination", "ramp", "alert", "revisions", "patterns", "rejections", "replay", "replays", "sequence"}
+    {
+        "pipe",
+        "destination",
+        "ramp",
+        "alert",
+        "revisions",
+        "patterns",
+        "rejections",
+        "replay",
+        "replays",
+        "sequence",
+        "shadow",
+        "shadows",
+    }
 )
 
 

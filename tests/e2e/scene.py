@@ -67,6 +67,7 @@ from mgmt.models import (  # noqa: E402
     PipeRevision,
     Ramp,
     Replay,
+    Shadow,
     Subject,
     Tenant,
     User,
@@ -160,8 +161,8 @@ def set_lanes(wanted: str) -> dict[str, Any]:
 
 
 def after() -> dict[str, Any]:
-    """Create a closed pipe, a paused one, a held ramp, one with unusual patterns, two in admission, replays, a slow
-    redrive, and a migration to another cell that waits for it.
+    """Create a closed pipe, a paused one, a held ramp, one with unusual patterns, two in admission, replays, shadow
+    runs, a slow redrive, and a migration to another cell that waits for it.
     """
     refunds, patience = Pipe.objects.get(name="refunds"), Patience(LIVE_S)
     while not refunds.revisions.filter(number=1, state=PipeRevision.State.LIVE).exists():
@@ -171,6 +172,7 @@ def after() -> dict[str, Any]:
     _watch(Pipe.objects.get(name="visits"))
     _break_sequence(Pipe.objects.get(name="visits"))
     _replay(Pipe.objects.get(name="visits"))
+    _shadow(Pipe.objects.get(name="visits"))
     _reject(Pipe.objects.get(name="quiet"), User.objects.get(username="alice"))
     services.close_pipe(pipe=Pipe.objects.get(name="archive"))
     services.pause_pipe(pipe=Pipe.objects.get(name="quiet"))
@@ -360,6 +362,40 @@ def _replay_row(pipe: Pipe, created: datetime, **fields: Any) -> Replay:
     period = {"created_at": created, "since": created - timedelta(hours=12), "until": created}
     settings = {"bucket": bucket_at(created), "revision": 1, "destinations": ["counter"], "rate_per_s": 50}
     return Replay.objects.create(**about, **period, **settings, **fields)
+
+
+def _shadow(pipe: Pipe) -> None:
+    """Store a finished shadow run with differences of real events, and one that followed live traffic."""
+    positions, now = _newest(pipe, 4), timezone.now()
+    start, end = now - timedelta(minutes=20), now - timedelta(minutes=10)
+    values = [
+        {"path": "total", "live": '"12.50"', "draft": "12.5"},
+        {"path": "lines", "live": '[{"sku":"A-1","count":2},{"sku":"B-7","count":1}]', "draft": None},
+    ]
+    samples = [
+        {"kind": kind, "position": position, "reason": reason, "fields": fields, "destination": "counter", "child": 0}
+        for position, (kind, reason, fields) in zip(
+            positions,
+            [("different", "", values), ("only_live", "filter", []), ("only_live", "step", []), ("only_draft", "", [])],
+            strict=True,
+        )
+    ]
+    results = {
+        "units": {"counter": {"equal": 9_120, "different": 640, "only_live": 200, "only_draft": 35, "not_sent": 5}},
+        "fields": {"counter": {"total": 640, "lines": 12, "": 3}}, "rejected": {"step": 41}, "samples": samples,
+        "cost_events": 500, "live_cpu_us": 30_600, "draft_cpu_us": 33_200,
+    }  # fmt: skip
+    reported = {"started_at": start, "progress_at": end, "compared_until": end, "state_since": end, "finished_at": end}
+    _shadow_row(pipe, start, state="done", until=start, most_events=10_000, events=10_000, **results, **reported)
+    _shadow_row(pipe, start, state="stopped", most_events=0, why_stopped="it ran for 7 days", **reported)
+
+
+def _shadow_row(pipe: Pipe, created: datetime, **fields: Any) -> None:
+    live = pipe.revisions.get(state=PipeRevision.State.LIVE)
+    draft = {**live.spec, "normalize": [*live.spec["normalize"], {"op": "filter", "when": "has(body.order)"}]}
+    about = {"tenant": pipe.tenant, "pipe": pipe, "cell": pipe.cell, "by": User.objects.get(username="alice")}
+    based_on = {"revision": live.number, "based_on": pipe.revisions.latest("number").number, "spec": draft}
+    Shadow.objects.create(**about, **based_on, created_at=created, since=created - timedelta(hours=12), **fields)
 
 
 def _newest(pipe: Pipe, count: int) -> list[int]:

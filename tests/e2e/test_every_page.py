@@ -26,7 +26,8 @@ from tests.support.sender import Sender
 pytestmark = pytest.mark.timeout(1_200)
 ROUTES = {str(pattern.name) for pattern in urlpatterns}
 SIGNED_OUT = {"sign_in", "sign_in_by_link", "confirm_channel", "shared_catalogue", "shared_subject"}
-SHOWN_FOR_A_WHILE = {"abort_redrive", "hold_ramp", "pause_replay"}  # while a redrive or replay runs, a ramp continues
+# While a redrive, replay or shadow run is under way, or a ramp continues.
+SHOWN_FOR_A_WHILE = {"abort_redrive", "hold_ramp", "pause_replay", "stop_shadow"}
 FOR_STAFF_OF_THE_TENANT = {"move_to_own_cell"}  # tests/db/console/test_hot_partition_alert.py
 EVENTS_S = 8.0
 IN_LEDGER_MS = 60_000

@@ -1,8 +1,10 @@
 """Migrations of pipes between cells, in progress and ended; for staff."""
 
+from datetime import datetime
+
 from django.db.models import Q, QuerySet
 
-from mgmt.models import PipeMigration
+from mgmt.models import Pipe, PipeMigration
 
 
 def pipe_migrations(*, cell: str = "", pipe: str = "") -> QuerySet[PipeMigration]:
@@ -16,3 +18,9 @@ def pipe_migrations(*, cell: str = "", pipe: str = "") -> QuerySet[PipeMigration
 def held_for_order() -> QuerySet[PipeMigration]:
     """Return the migrations whose target cell holds new messages until the source cell has processed older ones."""
     return PipeMigration.objects.filter(state=PipeMigration.State.DRAINING, held_at__isnull=False)
+
+
+def last_switch_after(pipe: Pipe, since: datetime) -> datetime | None:
+    """Return when the pipe was last switched to another cell, where its earlier events are not; None if not since."""
+    rows = PipeMigration.objects.filter(pipe=pipe, switched_at__gt=since).order_by("-switched_at")
+    return rows.values_list("switched_at", flat=True).first()

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import structlog
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from mgmt.cells.query_placement import query_in_use
 from mgmt.cells.services.control import note
@@ -20,6 +20,7 @@ from mgmt.models import (
     PipeRevision,
     Redrive,
     Replay,
+    Shadow,
     Topic,
     User,
 )
@@ -145,13 +146,16 @@ def why_busy(pipe: Pipe) -> str:
         return "waiting until the pipe's newest revision is live"
     if not pipe.revisions.filter(state=PipeRevision.State.LIVE).exists():
         return "waiting for a live revision of the pipe"
-    if pipe.moves.filter(state__in=Redrive.UNDER_WAY).exists():
-        return "waiting for the end of a release or redrive"
-    if pipe.replays.filter(state__in=Replay.UNDER_WAY).exists():
-        return "waiting for the end of a replay"
-    if Admission.objects.filter(pipe=pipe, ended_at=None).exists():
-        return "waiting for the end of the pipe's admission: the messages that it holds are on this cell"
-    return ""
+    work: list[tuple[QuerySet[Any], str]] = [
+        (pipe.moves.filter(state__in=Redrive.UNDER_WAY), "a release or redrive"),
+        (pipe.replays.filter(state__in=Replay.UNDER_WAY), "a replay"),
+        (pipe.shadows.filter(state__in=Shadow.UNDER_WAY), "a shadow run"),
+        (
+            Admission.objects.filter(pipe=pipe, ended_at=None),
+            "the pipe's admission: the messages that it holds are on this cell",
+        ),
+    ]
+    return next((f"waiting for the end of {words}" for rows, words in work if rows.exists()), "")
 
 
 def _same_generation(source: str, target: str) -> str:

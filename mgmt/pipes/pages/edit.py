@@ -36,12 +36,14 @@ from mgmt.pipes.editor.page import (
 )
 from mgmt.pipes.editor.posted import draft_from_post
 from mgmt.pipes.editor.templates import STARTS, draft_of, template_named
+from mgmt.pipes.page_context import pipe_context
 from mgmt.pipes.queries.comparison import NotComparableError, compare_with_live
 from mgmt.pipes.queries.first_delivery import first_delivery
 from mgmt.pipes.queries.pipes import pipe_statuses
 from mgmt.pipes.queries.plan_preview import plan_preview
 from mgmt.ramps.admission_schedule import MOST_EXPECTED
 from mgmt.sandbox import SandboxRefused
+from mgmt.shadows.form import new_shadow_context
 from mgmt.tenancy.services.rate_limits import hit
 from mgmt.web import access
 from mgmt.web.rendering import as_curl, for_members, ingest_url, number_of, once, selected_tenant, show, viewer_of
@@ -93,14 +95,16 @@ def new_pipe(request: HttpRequest) -> HttpResponse:
 @for_members
 @require_http_methods(["GET", "POST"])
 def edit_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
-    """Serve the editor for the next revision. `from` loads the spec of a revision.
+    """Serve the editor for the next revision. `from` loads the spec of a revision, `shadow` that of a shadow run.
 
-    Without it, the spec is that of the newest revision, or of the live one if the newest was rolled back or failed.
+    Without them, the spec is that of the newest revision, or of the live one if the newest was rolled back or failed.
     """
     pipe = access.get_pipe(viewer_of(request), pipe_id, access.PUBLISH_REVISION)
     number = number_of(request.GET.get("from"))
     start = pipe.revisions.get(number=number) if number else services.current_revision(pipe)
     spec: Mapping[str, Any] = start.spec
+    if rehearsed := request.GET.get("shadow", ""):
+        spec = access.get_shadow(viewer_of(request), pipe_id, rehearsed).spec
     if request.method != "POST":
         draft = with_newest_event(draft_from_spec(pipe.name, spec, as_json=_wants_json(request)), pipe)
         newest = pipe.revisions.latest("number").number
@@ -255,6 +259,8 @@ def _changed(request: HttpRequest, editing: EditorContext, draft: Draft, action:
         return _plan(request, editing, draft)
     if action == "compare" and editing.pipe is not None:
         return _compared(request, editing, editing.pipe, draft)
+    if action == "rehearse" and editing.pipe is not None:
+        return _rehearsal(request, editing, editing.pipe, draft)
     if action == "newest" and editing.pipe is not None:
         draft = with_newest_event(draft, editing.pipe)
     elif action == "stored" and editing.pipe is not None:
@@ -295,6 +301,24 @@ def _compared(request: HttpRequest, editing: EditorContext, pipe: Pipe, draft: D
             "first_error": first_target(draft),
         }
     return _form(request, editing, draft, part="editor" if "HX-Request" in request.headers else "", more=more)
+
+
+def _rehearsal(request: HttpRequest, editing: EditorContext, pipe: Pipe, draft: Draft) -> HttpResponse:
+    """Render the choice of the events that the draft is rehearsed on; the editor if the draft cannot be rehearsed."""
+    now, asked = timezone.now(), services.ShadowRequest()
+    try:
+        checked = services.check_shadow(
+            pipe=pipe, spec=draft.document(), based_on=editing.based_on, request=asked, now=now
+        )
+    except services.RevisionConflictError as exc:
+        newest = pipe.revisions.latest("number").number
+        return _form(request, replace(editing, based_on=newest, conflict=str(exc)), draft, status=409)
+    except _REFUSED as exc:
+        return _form(request, editing, _with_refusal(draft, exc), status=422)
+    except services.ServiceError as exc:
+        return _form(request, editing, replace(draft, errors={"": str(exc)}), status=422)
+    context = pipe_context(pipe, "shadows") | new_shadow_context(request.POST, checked)
+    return show(request, "shadows/new.html", context, tenant=pipe.tenant)
 
 
 def _with_test(request: HttpRequest, editing: EditorContext, draft: Draft, place: int) -> Draft:

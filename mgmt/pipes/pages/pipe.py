@@ -67,8 +67,8 @@ MOST_MINUTES: Final = 60
 MOST_ATTEMPTS_HERE: Final = 10
 MOST_UNITS: Final = 200
 TABS: Final = (
-    "overview", "attempts", "dead", "replays", "rejections", "held", "tail", "windows", "sequence", "patterns",
-    "revisions", "settings",
+    "overview", "attempts", "dead", "replays", "shadows", "rejections", "held", "tail", "windows", "sequence",
+    "patterns", "revisions", "settings",
 )  # fmt: skip
 # Outcomes of the plot with their colours in tokens.css.
 PLOT_OUTCOMES: Final = tuple(zip(JUDGED, ("fine", "on-it", "hop-held", "needs-you", "ink"), strict=True))

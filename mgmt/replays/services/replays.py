@@ -19,6 +19,7 @@ from dataplane.schemas.shapes import ANY, either
 from dataplane.spec import HttpDestination, PipeSpec, parse_pipe_spec
 from dataplane.spec.storage import TopicDestination
 from mgmt import sandbox
+from mgmt.cells.queries.pipe_migrations import last_switch_after
 from mgmt.errors import (
     InvalidValue,
     MigrationInProgressError,
@@ -182,9 +183,8 @@ def _check_range(pipe: Pipe, request: ReplayRequest, now: datetime) -> None:
         raise InvalidValue("until", "needs a time in the past: a replay has only events that have arrived")
     if request.until - request.since > LONGEST:
         raise InvalidValue("since", f"needs at most {LONGEST.days} days before `until`; use several replays")
-    moved = PipeMigration.objects.filter(pipe=pipe, switched_at__gt=request.since).order_by("-switched_at").first()
-    if moved is not None and moved.switched_at is not None:
-        at = moved.switched_at.isoformat(timespec="seconds")
+    if moved := last_switch_after(pipe, request.since):
+        at = moved.isoformat(timespec="seconds")
         raise InvalidValue("since", f"needs a time after {at}: the pipe was migrated then, and left its earlier events")
 
 

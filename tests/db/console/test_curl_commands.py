@@ -31,6 +31,7 @@ def pages(pipe: Pipe) -> list[str]:
         "held",
         "replays",
         "new_replay",
+        "shadows",
         "tail",
     )
     return [

@@ -8,7 +8,7 @@ from mgmt.models import ApiKey, Pipe, User
 from mgmt.services import create_api_key
 from tests.db.console.truth import BrowserOf, Truth
 
-READING = ["pipe", "attempts", "patterns", "replays", "revisions", "settings", "tail"]
+READING = ["pipe", "attempts", "patterns", "replays", "revisions", "settings", "shadows", "tail"]
 pytestmark = pytest.mark.django_db
 
 

@@ -8,7 +8,7 @@ from mgmt.pipes.services.full_demo import ensure_full_demo_pipe
 from tests.db.console.truth import go_live
 
 pytestmark = pytest.mark.django_db
-TABS = ("", "attempts/", "dead/", "held/", "replays/", "replays/new/", "revisions/", "settings/", "edit/")
+TABS = ("", "attempts/", "dead/", "held/", "replays/", "replays/new/", "shadows/", "revisions/", "settings/", "edit/")
 
 
 def test_every_tab_and_every_destination_has_its_page(client: Client):

@@ -10,28 +10,23 @@ from django.test.utils import CaptureQueriesContext
 
 from controlplane.autoscaler.sleep_inputs import open_work_on
 from controlplane.observer.attempt_counts import add_attempt_counts
-from controlplane.observer.attempts import SuccessSampler
-from controlplane.observer.batch import AuditBatch
 from controlplane.observer.days import day_of, keep_days, note_days
 from controlplane.observer.merge import AttemptCountId
-from controlplane.observer.store import LedgerStore
 from controlplane.observer.trim import trim
 from controlplane.provisioner.desired_state import wanted_versions
 from controlplane.provisioner.records import desired_records
 from dataplane.ledger.bins import Bin
-from dataplane.names import cell_topic
 from dataplane.tables.records import ReplayRecord, destination_key, plan_key, replay_key
-from dataplane.tables.replays import ReplayProgress, encode_replay_progress, replay_progress_key
+from dataplane.tables.replays import encode_replay_progress, replay_progress_key
 from mgmt.cells.services.pipe_migrations import why_busy
 from mgmt.ledger.queries.ledger import accounts
-from mgmt.models import AttemptCount, AuditOffset, LedgerDay, Pipe, Replay, SettledOffset
+from mgmt.models import AttemptCount, LedgerDay, Pipe, Replay, SettledOffset
 from mgmt.replays.queries import replay_account, replay_losses, replay_timing, replay_units
 from mgmt.replays.services.progress import abort_forgotten, end_unanswered, note_replay_progress, store_results
 from mgmt.services import abort_replay, pause_replay
 from tests.db.provisioning import snapshot
 from tests.db.replays import INGEST, NOW, SINCE, UNTIL, a_replay, a_report, publish, replay_fact, replay_facts
-
-SIGNALS = cell_topic("c1", "signals", 1)
+from tests.db.signals import store_signals
 
 
 @pytest.fixture
@@ -139,31 +134,7 @@ def test_each_change_is_published_after_the_plan_and_the_destinations(live: Pipe
 
 
 def test_report_is_stored_by_the_observer(replay: Replay):
-    class Message:
-        def __init__(self, report: ReplayProgress) -> None:
-            self._report = report
-
-        def topic(self) -> str:
-            return SIGNALS
-
-        def partition(self) -> int:
-            return 0
-
-        def offset(self) -> int:
-            return 0
-
-        def key(self) -> bytes:
-            return replay_progress_key(self._report.replay).encode()
-
-        def value(self) -> bytes:
-            return encode_replay_progress(self._report)
-
-    AuditOffset.objects.create(topic=SIGNALS, partition=0, next_offset=0)
-    store = LedgerStore()
-    store.offsets[SIGNALS, 0] = 0
-    batch = AuditBatch(SuccessSampler(1))
-    batch.add(Message(a_report(replay)))
-    store.save(batch, maybe_sealed_before=0, now=NOW)
+    store_signals(replay_progress_key(replay.id), [encode_replay_progress(a_report(replay))], NOW)
     replay.refresh_from_db()
     assert (replay.read, replay.asked, replay.units, replay.filtered, replay.failed) == (100, 80, {"crm": 70}, 7, 3)
     assert (replay.reached, replay.ends, replay.size_bytes) == ({INGEST: 1_100}, {INGEST: 1_200}, 9_000)

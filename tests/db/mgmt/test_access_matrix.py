@@ -22,6 +22,7 @@ from mgmt.models import (
     Redrive,
     Rejection,
     Replay,
+    Shadow,
     Tenant,
     User,
 )
@@ -190,6 +191,9 @@ NEEDS = {
     ("post", "/api/v1/pipes/{pipe}/replays/{replay}/resume/"): access.MOVE_MESSAGES,
     ("post", "/api/v1/pipes/{pipe}/replays/{replay}/abort/"): access.MOVE_MESSAGES,
     ("post", "/api/v1/pipes/{pipe}/replays/{replay}/repeat-failed/"): access.MOVE_MESSAGES,
+    ("post", "/api/v1/pipes/{pipe}/shadows/"): access.PUBLISH_REVISION,
+    ("post", "/api/v1/pipes/{pipe}/shadows/{shadow}/stop/"): access.MOVE_MESSAGES,
+    ("post", "/api/v1/pipes/{pipe}/shadows/{shadow}/promote/"): access.PUBLISH_REVISION,
     ("post", "/api/v1/pipes/{pipe}/alerts/{alert}/acknowledge/"): access.HANDLE_ALERT,
     ("post", "/api/v1/pipes/{pipe}/alerts/{alert}/snooze/"): access.HANDLE_ALERT,
     ("post", "/api/v1/pipes/{pipe}/alerts/{alert}/resolve/"): access.HANDLE_ALERT,
@@ -234,8 +238,8 @@ def test_role_may_do_exactly_what_the_table_allows(
     Admission.objects.create(pipe=pipe, share=20, expected_per_s=1_000)
     answer = getattr(client_of(member), method)(path.format(**ids, tenant=tenant.id), {})
     if access.may(role, NEEDS[method, path]):
-        # An empty body may be invalid, or there is nothing to probe, to spread or to repeat, but the role was accepted.
-        nothing = ("nothing-to-probe", "unchanged", "replay-under-way")
+        # An empty body may be invalid, or there is nothing to probe, spread, repeat or promote; the role was accepted.
+        nothing = ("nothing-to-probe", "unchanged", "replay-under-way", "revision-conflict")
         assert answer.status_code in (200, 201, 204, 400) or answer.json()["code"] in nothing
     else:
         expected = (403, "role-too-low") if path != "/api/v1/pipes/" else (400, "invalid")
@@ -248,6 +252,7 @@ def test_role_may_do_exactly_what_the_table_allows(
         "pipes/{pipe}/moves/{move}/",
         "pipes/{pipe}/replays/{replay}/",
         "pipes/{pipe}/replays/{replay}/units/",
+        "pipes/{pipe}/shadows/{shadow}/",
         "pipes/{pipe}/alerts/{alert}/",
         "pipes/{pipe}/dead-letters/{letter}/",
         "pipes/{pipe}/ignored-fields/{ignored}/",
@@ -318,8 +323,20 @@ def delivery_rows(pipe: Pipe) -> dict[str, Any]:
         until=now,
         rate_per_s=50.0,
     )
+    shadow = Shadow.objects.create(
+        tenant=pipe.tenant,
+        pipe=pipe,
+        cell_id="c9",
+        created_at=now,
+        state_since=now,
+        spec=pipe.revisions.get(number=1).spec,
+        revision=1,
+        based_on=1,
+        since=now,
+        most_events=0,
+    )
     link, _ = create_catalogue_link(tenant=pipe.tenant, author=by, label="Partner", days=1, now=now)
-    return rows | {"rejection": rejection, "link": link, "replay": replay}
+    return rows | {"rejection": rejection, "link": link, "replay": replay, "shadow": shadow}
 
 
 def ramp_of(pipe: Pipe) -> Ramp:
@@ -385,6 +402,8 @@ def _path(route: Route, pipe: Pipe, *, missing: bool = False) -> str:
         "move": "move_00000000000000000000",
         "replay": "replay_00000000000000000000",
         "replay_id": "replay_0",
+        "shadow": "shadow_00000000000000000000",
+        "shadow_id": "shadow_0",
         "channel": "chan_00000000000000000000",
         "link": "link_00000000000000000000",
         "ignored": "field_00000000000000000000",

@@ -9,6 +9,7 @@ from controlplane.observer.ledger_entries import LedgerEntries
 from controlplane.observer.reader import start_offset
 from dataplane.ledger.audit import AttemptRecord
 from dataplane.tables.replays import ReplayProgress, encode_replay_progress, replay_progress_key
+from dataplane.tables.shadows import ShadowProgress, encode_shadow_progress, shadow_progress_key
 from tests.support.memory_lane import MemoryMessage
 
 TRY = AttemptRecord(
@@ -104,6 +105,15 @@ def test_newest_progress_of_each_replay_is_collected_and_is_no_signal():
         found.add("signals", message)
     assert {name: one.at_us for name, one in found.replays.items()} == {"replay_1": 3, "replay_2": 2}
     assert [found.views, found.suspensions, found.progress] == [{}, {}, {}]
+
+
+def test_newest_progress_of_each_shadow_run_is_collected_and_is_no_signal():
+    found = LedgerEntries()
+    for at_us in (1, 3):
+        value = encode_shadow_progress(ShadowProgress(1, "shadow_1", at_us, {}, {}))
+        found.add("signals", MemoryMessage(0, 0, value, [], shadow_progress_key("shadow_1").encode()))
+    assert {name: one.at_us for name, one in found.shadows.items()} == {"shadow_1": 3}
+    assert [found.views, found.suspensions, found.replays] == [{}, {}, {}]
 
 
 def test_progress_of_a_replay_that_cannot_be_decoded_raises_and_changes_nothing():

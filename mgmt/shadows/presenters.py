@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
+from dataplane.causes import Cause
 from dataplane.ledger.units import format_position
 from dataplane.plan.through import NOT_CHOSEN
-from dataplane.tables.shadows import OTHER_FIELDS
+from dataplane.tables.shadows import NO_SOURCE, OTHER_FIELDS
 from mgmt.deliveries.cause_wording import capitalised, cause_in_words
 from mgmt.ledger.queries.minutes import Counts
 from mgmt.models import Shadow
@@ -39,7 +40,11 @@ RESULTS: Final[Mapping[str, ResultWords]] = {
         "off",
     ),
 }
-_FILTERED: Final = FILTERED | {NOT_CHOSEN: "the route sends it to other destinations"}
+_NOT_SENT: Final = FILTERED | {
+    NOT_CHOSEN: "the route sends it to other destinations",
+    NO_SOURCE: "the draft does not have its source",
+    Cause.UNKNOWN_DESTINATION: "the draft does not have the destination",
+}
 _COLOURS: Final = {
     Shadow.State.RUNNING: "wait",
     Shadow.State.STOPPING: "wait",
@@ -225,7 +230,7 @@ def _reason(reason: str) -> str:
     """Return why the draft does not send a message: its filter in words, or the cause of its rejection."""
     if not reason:
         return ""
-    return _FILTERED.get(reason) or f"rejected: {cause_in_words(reason)}"
+    return _NOT_SENT.get(reason) or f"rejected: {cause_in_words(reason)}"
 
 
 def _grouped(number: int) -> str:

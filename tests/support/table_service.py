@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from cryptography.fernet import Fernet
+
 from dataplane.tables.access_tokens import TableAccess, sign_access
 from dataplane.tables.lookup_store import LookupStore, lookup_folder
 from dataplane.tables.lookups import TableRecord, encode_row, encode_table, row_key, table_key
@@ -16,7 +18,6 @@ from localbox.settings import ROOT
 from localbox.testing import free_ports
 from tests.support.patience import Patience
 
-KEY: Final = "the key that both planes share"
 NO_KAFKA: Final = "127.0.0.1:1"
 READY_S: Final = 60.0
 
@@ -24,8 +25,8 @@ READY_S: Final = 60.0
 class TableService:
     """The service with its files in `var`. Without a broker it serves what `fill` has stored."""
 
-    def __init__(self, var: Path, kafka: str = NO_KAFKA, key: str = KEY) -> None:
-        self.key = key
+    def __init__(self, var: Path, kafka: str = NO_KAFKA) -> None:
+        self.key = Fernet.generate_key().decode()
         self.port = int(free_ports()["PENSTOCK_TABLES_PORT"])
         self.url = f"http://127.0.0.1:{self.port}"
         self.folder = lookup_folder(var)
@@ -35,7 +36,7 @@ class TableService:
             "PYTHONPATH": path,
             "PENSTOCK_KAFKA": kafka,
             "PENSTOCK_VAR": str(var),
-            "PENSTOCK_FERNET_KEYS": key,
+            "PENSTOCK_FERNET_KEYS": self.key,
             "PENSTOCK_INGEST_HOST": "127.0.0.1",
             "PENSTOCK_TABLES_PORT": str(self.port),
             "PENSTOCK_METRICS": "",

@@ -60,7 +60,7 @@ METRICS: Final = (
            "Deliveries to the echo by response status.", "4xx: unsigned or too large. 408: slow bodies."),
     Metric("penstock_table_queries_answers_total", "table-queries", "counter", "answers", ("status",),
            "Responses to table queries by status.",
-           "503: this host has not read the look-up topic to its end, or has too many requests. 401: tokens expired."),
+           "503: this host has not read the look-up topic to its end. 401: tokens expired."),
     Metric("penstock_table_queries_seconds", "table-queries", "histogram", "seconds", (),
            "Time to read and encode the answer to a table query, without the network.",
            "The host's disk is slow, or clients request large pages."),

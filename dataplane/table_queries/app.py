@@ -14,7 +14,6 @@ from dataplane.table_queries.reader import TableReader
 from dataplane.table_queries.requests import TITLES, QueryRefusedError, parse_query
 from dataplane.tables.query_protocol import QueryProblem
 
-MOST_ACTIVE: Final = 256  # requests that are answered at once; each holds up to MOST_BYTES until its client has read it
 JSON: Final = (b"content-type", b"application/json")
 PROBLEM: Final = (b"content-type", b"application/problem+json")
 STATUSES: Final = (200, 400, 401, 403, 404, 405, 500, 503)  # each is exported as a metric before its first response
@@ -25,7 +24,11 @@ log = logging.getLogger(__name__)
 
 
 class TableQueries:
-    """Answers queries. A read takes microseconds and has no await, so requests are read one after the other."""
+    """Answers queries. A read takes microseconds and has no await, so requests are read one after the other.
+
+    The server bounds the connections (asgi_server.MOST_CONNECTIONS), each with one request at a time. An answer is
+    handed to the server at once, so a client that does not read it holds at most MOST_BYTES, and delays nobody.
+    """
 
     def __init__(self, reader: TableReader, registry: MetricsRegistry) -> None:
         self._reader = reader
@@ -65,8 +68,6 @@ class TableQueries:
 
     def _answer(self, scope: Scope) -> tuple[int, AsgiHeaders, bytes]:
         try:
-            if self.active > MOST_ACTIVE:
-                raise QueryRefusedError(503, "busy", "retry in a second")
             query = parse_query(scope["raw_path"], scope["query_string"])
             if scope["method"] != "GET":
                 raise QueryRefusedError(405, "method-not-allowed", "needs GET")

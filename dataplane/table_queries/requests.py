@@ -23,7 +23,6 @@ TITLES: Final = {
     "token-invalid": "Access token is not valid",
     "table-not-allowed": "Access token is for another table",
     "not-ready": "The table has not reached this host yet",
-    "busy": "The service is busy",
     "internal": "Internal error",
 }
 

@@ -1,8 +1,10 @@
 """Table queries with a real broker and the real process: rows appear, removed ones end, and a kill loses nothing."""
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -190,3 +192,31 @@ def test_rows_stay_available_without_kafka_and_the_lag_grows(
     finally:
         broker.start()
     wait_until(lambda: service.get(table_path(TABLE), token)[1]["lag_s"] < 2.5, 30, "the lag after Kafka came back")
+
+
+def test_clients_that_read_nothing_delay_no_other(service: TableService, topic: Topic, token: str):
+    filler = b"x" * 15_000
+    for n in range(40):
+        topic.event(b'{"id": "large%02d", "text": "%s"}' % (n, filler))
+    topic.flush()
+    wait_until(lambda: service.get(row_path(TABLE, "large39"), token)[0] == 200, SEEN_S, "the rows")
+    request = f"GET {rows_path(TABLE)}?prefix=large HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {token}\r\n\r\n"
+    with ExitStack() as clients:
+        for _ in range(300):
+            client = clients.enter_context(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            client.connect(("127.0.0.1", service.port))
+            client.sendall(request.encode())
+        patience = Patience(SEEN_S)
+        for _ in range(20):
+            assert service.get(row_path(TABLE, "large00"), token)[0] == 200
+        assert not patience.is_over
+
+
+def test_bytes_that_are_no_request_are_refused(service: TableService, token: str):
+    for line in (b"GET /v1/\xff HTTP/1.1", b"GET /v1/tables/%ff/rows/%zz HTTP/1.1", b"\x00\x01", b"GET / HTTP/9"):
+        with socket.create_connection(("127.0.0.1", service.port), timeout=10) as client:
+            client.sendall(line + b"\r\nhost: a\r\nauthorization: Bearer \xff\r\nconnection: close\r\n\r\n")
+            answer = client.recv(1_000)
+        assert not answer or answer.split()[1] in (b"400", b"404", b"505"), answer
+    assert service.get(row_path(TABLE, "none"), token)[0] == 404

@@ -170,16 +170,6 @@ def test_nothing_is_answered_before_the_topic_was_read_to_its_end(tmp_path: Path
     service.lookups.close()
 
 
-def test_requests_beyond_the_limit_are_refused_until_others_are_answered(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(app, "MOST_ACTIVE", 1)
-    service.app.active = 1
-    assert service.code(row_path(MINE, "u")) == (503, "busy")
-    service.app.active = 0
-    assert service.code(row_path(MINE, "u")) == (404, "row-not-found")
-
-
 def test_only_get_is_allowed(service: Service):
     status, headers, _ = service.get(row_path(MINE, "u"), method="DELETE")
     assert (status, headers[b"allow"]) == (405, b"GET")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from dataplane.runtime.lookup_replicator import LookupReplicator
 from dataplane.tables.lookup_store import LookupStore
@@ -56,7 +56,7 @@ def replicator(store: LookupStore, tmp_path: Path) -> LookupReplicator:
 
 
 def read(replicator: LookupReplicator, *records: Record) -> None:
-    replicator._store_all(cast("list[Message]", list(records)))
+    replicator._store_all(list(records))
 
 
 def ask(replicator: LookupReplicator, end: int | None) -> None:

@@ -14,6 +14,7 @@ KAFKA_PORT: Final = 8804
 KAFKA_CONTROLLER_PORT: Final = 8805
 RECEIVER_PORT: Final = 8806
 ECHO_PORT: Final = 8807
+TABLES_PORT: Final = 8808
 METRICS_PORT: Final = 8810
 
 DEFAULT_ALLOW: Final = "127.0.0.0/8,::1/128"  # non-public networks to which delivery is allowed
@@ -22,4 +23,5 @@ DEFAULT_DATABASE: Final = f"postgresql://penstock@127.0.0.1:{POSTGRES_PORT}/pens
 DEFAULT_REDIS: Final = f"redis://127.0.0.1:{REDIS_PORT}/0"
 DEFAULT_WEB: Final = f"http://127.0.0.1:{WEB_PORT}"
 DEFAULT_INGEST: Final = f"http://127.0.0.1:{INGEST_PORT}"
+DEFAULT_TABLES: Final = f"http://127.0.0.1:{TABLES_PORT}"
 DEFAULT_ECHO: Final = f"http://127.0.0.1:{ECHO_PORT}/echo/"

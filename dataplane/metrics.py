@@ -58,6 +58,15 @@ METRICS: Final = (
            "A producer of such a topic writes invalid names or values; the ingest log names the source."),
     Metric("penstock_echo_answers_total", "echo", "counter", "answers", ("status",),
            "Deliveries to the echo by response status.", "4xx: unsigned or too large. 408: slow bodies."),
+    Metric("penstock_table_queries_answers_total", "table-queries", "counter", "answers", ("status",),
+           "Responses to table queries by status.",
+           "503: this host has not read the look-up topic to its end. 401: tokens expired."),
+    Metric("penstock_table_queries_seconds", "table-queries", "histogram", "seconds", (),
+           "Time to read and encode the answer to a table query, without the network.",
+           "The host's disk is slow, or clients request large pages."),
+    Metric("penstock_table_queries_lag_seconds", "table-queries", "gauge", "seconds", (),
+           "Time since this host last had every record of the look-up topic; absent until it first had.",
+           "Above 5: Kafka is unreachable, the disk refuses writes, or more rows change than the host can store."),
     Metric("penstock_ingest_producer_replacements_total", "ingest", "counter", "producers", (),
            "Kafka producers replaced after a fatal error; events in flight were answered with 503.",
            "The brokers lost acknowledged records or producer state: check their logs and disks. "
@@ -136,10 +145,10 @@ Generated from `dataplane/metrics.py` by `make reference`; do not edit this page
 
 Each process serves its metrics in Prometheus' text format, at `/metrics` of the address in `PENSTOCK_METRICS`
 (`host:port`; an empty value turns metrics off). The box gives its processes consecutive ports on 127.0.0.1, from
-`PENSTOCK_METRICS_PORT` on, in this order: web, worker, observer, keeper, echo, ingest-1, ingest-2 and the replicas that
-the Autoscaler adds. Containers listen on 9100, the second ingest replica on 9101. Lanes and drivers serve no metrics:
-they send a heartbeat once a second, and the Observer serves the figures of the heartbeats. No label names a tenant, a
-pipe or a message: those have pages.
+`PENSTOCK_METRICS_PORT` on, in this order: web, worker, observer, keeper, echo, table-queries, ingest-1, ingest-2 and
+the replicas that the Autoscaler adds. Containers listen on 9100, the second ingest replica on 9101. Lanes and drivers
+serve no metrics: they send a heartbeat once a second, and the Observer serves the figures of the heartbeats. No label
+names a tenant, a pipe or a message: those have pages.
 
 | name | process | kind | unit | labels | description | when it rises |
 |---|---|---|---|---|---|---|

@@ -36,7 +36,15 @@ from mgmt.deliveries.api import (
 from mgmt.delivery_tests.api import DestinationTestsView, DestinationTestView
 from mgmt.event_types.api import AsyncApiView, EventTypesView, SubjectTrafficView
 from mgmt.ledger.api import LagView, MinuteLossesView, MinutesView, MinuteView, TimingView, UnitsView
-from mgmt.lookups.api import LookupTablesView, LookupTableView, RowView, UploadView
+from mgmt.lookups.api import (
+    LookupTableStatusView,
+    LookupTablesView,
+    LookupTableView,
+    RowsView,
+    RowView,
+    TableAccessView,
+    UploadView,
+)
 from mgmt.messages.api import MessageSearchView, MessagesView, MessageView, TenantMessagesView
 from mgmt.patterns.api import IgnoredFieldsView, IgnoredFieldView, PatternsView
 from mgmt.pipes.api.comparison import ComparisonView
@@ -188,6 +196,9 @@ urlpatterns = [
     path("lookup-tables/", LookupTablesView.as_view(), name="lookup-tables"),
     path("lookup-tables/<row_id:table>/", LookupTableView.as_view(), name="lookup-table"),
     path("lookup-tables/<row_id:table>/upload/", UploadView.as_view(), name="upload-lookup-rows"),
+    path("lookup-tables/<row_id:table>/status/", LookupTableStatusView.as_view(), name="lookup-table-status"),
+    path("lookup-tables/<row_id:table>/access/", TableAccessView.as_view(), name="lookup-table-access"),
+    path("lookup-tables/<row_id:table>/rows/", RowsView.as_view(), name="lookup-rows"),
     path("lookup-tables/<row_id:table>/rows/<path:key>/", RowView.as_view(), name="lookup-row"),
     path("pipes/<row_id:pipe>/pause/", PausePipeView.as_view(), name="pause-pipe"),
     path("pipes/<row_id:pipe>/resume/", ResumePipeView.as_view(), name="resume-pipe"),

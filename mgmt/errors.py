@@ -179,6 +179,12 @@ class TableRemovedError(ServiceError):
     code = "table-removed"
 
 
+class AccessNotOfferedError(ServiceError):
+    """The installation has no public address for table queries."""
+
+    code = "access-not-offered"
+
+
 class SchemaConflictError(ServiceError):
     """Another user registered a schema of this source or subject at the same time."""
 

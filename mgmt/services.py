@@ -75,7 +75,14 @@ from mgmt.errors import (
     WireIncompatibleError,
 )
 from mgmt.event_types.services import set_event_types
-from mgmt.lookups.services import create_lookup_table, delete_lookup_table, put_row, remove_row, upload_rows
+from mgmt.lookups.services import (
+    create_lookup_table,
+    delete_lookup_table,
+    grant_table_access,
+    put_row,
+    remove_row,
+    upload_rows,
+)
 from mgmt.patterns.services import ignore_field, watch_field
 from mgmt.pipes.services.keys import create_api_key, revoke_api_key
 from mgmt.pipes.services.pipes import (
@@ -218,6 +225,7 @@ __all__ = [
     "end_admission",
     "finish_migration",
     "finish_ramp",
+    "grant_table_access",
     "hold_admission",
     "hold_at_target",
     "hold_ramp",

@@ -27,8 +27,8 @@ def make_work(lane: LaneContext) -> LaneWork:
     """Return the work of the lane's kind."""
     match lane.identity.kind:
         case "process" | "process-slow":
-            from dataplane.process.lookups import open_lookups
             from dataplane.process.work import ProcessWork
+            from dataplane.runtime.lookups import open_lookups
 
             return ProcessWork(lane, open_lookups(lane.settings.var, lane.settings.kafka, lane.files))
         case "transmit" | "transmit-retry" | "transmit-slow":

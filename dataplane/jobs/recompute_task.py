@@ -15,7 +15,7 @@ from dataplane.ledger.meta import decode_meta
 from dataplane.ledger.units import position_of
 from dataplane.plan import compile_plan
 from dataplane.plan.through import through
-from dataplane.process.lookups import TenantRows
+from dataplane.runtime.lookups import TenantRows
 from dataplane.spec import PipeSpec
 from dataplane.tables.lookup_store import LookupStore
 

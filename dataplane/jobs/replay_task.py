@@ -7,11 +7,11 @@ from typing import Final
 from pyspark import TaskContext
 
 from dataplane.plan import compile_plan
-from dataplane.process.lookups import NoLookupTables, TenantRows, open_lookups
 from dataplane.replay.result import TaskResult
 from dataplane.replay.task import ReplayTask, ReplayTaskRun
 from dataplane.retrier.redriver import place_reader
 from dataplane.runtime.kafka import lane_producer
+from dataplane.runtime.lookups import NoLookupTables, TenantRows, open_lookups
 from dataplane.runtime.settings import DataPlaneSettings, settings_from
 from dataplane.runtime.telemetry.logs import log_as_json
 from dataplane.tables.optional_files import OptionalFiles

@@ -23,7 +23,6 @@ from dataplane.process.dedup import JUDGED, DedupRequests
 from dataplane.process.flows import FlowGroup
 from dataplane.process.holding import HoldPolicy
 from dataplane.process.item import UNREAD, ProcessItem, child_of, offset_of
-from dataplane.process.lookups import LookupTables, TenantRows
 from dataplane.process.misfits import MisfitCheck
 from dataplane.process.plans import PlanCache
 from dataplane.process.ramps import RampBooks
@@ -36,6 +35,7 @@ from dataplane.record_limits import BODY_BYTES
 from dataplane.runtime.clock import SteadyClock
 from dataplane.runtime.lanes.context import LaneContext
 from dataplane.runtime.lanes.deadletters import DeadLetterWriter
+from dataplane.runtime.lookups import LookupTables, TenantRows
 from dataplane.runtime.producers.tracked_producer import ANY_PARTITION, RecordTooLargeError
 from dataplane.stages.steps import DROPPED
 

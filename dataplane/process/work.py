@@ -23,7 +23,6 @@ from dataplane.process.detours import WORD, SlowLaneDetours, State
 from dataplane.process.flows import MOST_AT_ONCE, FlowCost, FlowGroup, FlowKey, PipeFlow
 from dataplane.process.holding import HoldPolicy
 from dataplane.process.item import ProcessItem, item_of, offset_of
-from dataplane.process.lookups import Lookups, LookupTables
 from dataplane.process.ramps import RampBooks
 from dataplane.process.run import MessageRun
 from dataplane.process.runner import Runner
@@ -33,6 +32,7 @@ from dataplane.runtime.clock import SteadyClock
 from dataplane.runtime.lanes.context import BUSY_WAIT_S, IDLE_WAIT_S, LaneContext
 from dataplane.runtime.lanes.fair import FairQueue
 from dataplane.runtime.lanes.poison import CRASHES_DETAIL
+from dataplane.runtime.lookups import Lookups, LookupTables
 
 PASS_S: Final = 0.005  # then the lane polls again, and newer messages get a turn
 QUANTUM_NS: Final = 2_000_000  # CPU that a tenant may spend before the next one's turn

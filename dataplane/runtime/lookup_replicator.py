@@ -2,6 +2,8 @@
 
 Every process that uses look-up tables has this thread; a file lock elects the one that writes. When its holder exits,
 the lock is released and the next one continues from the offset in the store. Without Kafka the store stays unchanged.
+Once a second the replicator compares its position with the end of the topic; the time of the last such comparison at
+which the store had every record is the age of this host's copy.
 """
 
 import fcntl
@@ -23,6 +25,7 @@ from dataplane.tables.optional_files import OptionalFiles
 log = logging.getLogger(__name__)
 
 ELECT_S: Final = 0.5  # interval at which the other processes try to get the lock
+CONFIRM_S: Final = 1.0  # interval at which the holder asks for the end of the topic
 CHECK_S: Final = 10.0  # interval at which the holder checks that the topic was not recreated
 FULL_S: Final = 30.0  # interval of retries while the store is full
 READ: Final = 10_000  # records in one transaction
@@ -43,6 +46,7 @@ class LookupReplicator:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lookup-keeper", daemon=True)
         self._reported = ""
+        self._next_offset = 0
         # One client is kept: its requests refer to it, so that only the garbage collector would free it.
         self._admin: AdminClient | None = None
 
@@ -76,6 +80,7 @@ class LookupReplicator:
     def _keep(self) -> None:
         """Read while the process holds the lock, with a pause after any error except those of the disk."""
         log.info("replicating look-up tables from offset %s", self._store.position().offset)
+        self._recount()
         while not self._ended.is_set():
             pause_s = 1.0
             try:
@@ -87,6 +92,13 @@ class LookupReplicator:
                 self._report(f"look-up tables are not updated, waiting for Kafka: {exc}")
             self._ended.wait(pause_s)
 
+    def _recount(self) -> None:
+        """Compute the figures of the tables, if the last writer did not."""
+        try:
+            self._store.recount()
+        except LookupsFullError as exc:
+            log.error("the rows of look-up tables are not counted: %s", exc)
+
     def _report(self, problem: str) -> None:
         """Log a problem once, not at every retry."""
         if problem != self._reported:
@@ -97,9 +109,13 @@ class LookupReplicator:
         """Read until an error. Raises KafkaException, TopicMissingError, LookupsFullError."""
         consumer = self._open()
         check_at = time.monotonic() + CHECK_S
+        confirm_at = 0.0
         try:
             while not self._ended.is_set():
                 self._store_all(consumer.consume(READ, 0.2))
+                if time.monotonic() >= confirm_at:
+                    self._confirm(consumer)
+                    confirm_at = time.monotonic() + CONFIRM_S
                 if time.monotonic() >= check_at:
                     self._store.forget_dead_readers()
                     if self._topic_id() != self._store.position().topic_id:
@@ -115,9 +131,24 @@ class LookupReplicator:
                 log.warning("the topic of look-up tables was recreated: reading it from its beginning")
             self._store.begin_topic(topic_id)
         consumer = Consumer(_settings(self._kafka))
-        consumer.assign([TopicPartition(LOOKUP_TOPIC, 0, self._store.position().offset)])
+        self._next_offset = self._store.position().offset
+        consumer.assign([TopicPartition(LOOKUP_TOPIC, 0, self._next_offset)])
         self._reported = ""
         return consumer
+
+    def _confirm(self, consumer: Consumer) -> None:
+        """Note the time if the store has all records of the topic. Raises OSError.
+
+        Kafka is asked, since its client does not say how old its own knowledge of the topic's end is.
+        """
+        asked_us = time.time_ns() // 1_000
+        try:
+            _, end = consumer.get_watermark_offsets(TopicPartition(LOOKUP_TOPIC, 0), timeout=REQUEST_S)
+        except KafkaException as exc:
+            log.debug("the end of the topic of look-up tables is not known: %s", exc)
+            return
+        if self._next_offset >= end:
+            self._store.confirm(asked_us)
 
     def _topic_id(self) -> str:
         """Return Kafka's id of the topic. Raises KafkaException, TopicMissingError."""
@@ -138,6 +169,9 @@ class LookupReplicator:
         for message in messages:
             error = message.error()
             if error is not None:
+                if error.code() == KafkaError._PARTITION_EOF:  # the end, also if compaction removed the last records
+                    self._next_offset = message.offset()
+                    continue
                 if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION) or error.fatal():
                     raise KafkaException(error)
                 log.warning("look-up tables: %s", error.str())
@@ -147,6 +181,7 @@ class LookupReplicator:
                 records.append((message.key() or b"", message.value()))
         if next_offset >= 0:
             self._store.apply(records, next_offset)
+            self._next_offset = max(self._next_offset, next_offset)
 
 
 def _common(kafka: str) -> dict[str, Any]:
@@ -159,5 +194,6 @@ def _settings(kafka: str) -> dict[str, Any]:
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "auto.offset.reset": "earliest",  # out of range: read everything again, row versions prevent older values
+        "enable.partition.eof": True,
         "fetch.wait.max.ms": 1_000,
     }

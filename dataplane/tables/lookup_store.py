@@ -1,11 +1,11 @@
 """Look-up tables of this host on disk: an LMDB store, written by one replicator, read by every lane through mmap.
 
 The topic's next offset is stored in the same transaction as the rows, so that reading resumes exactly there after the
-store is opened. A pinned reader sees one consistent state, regardless of later writes.
+store is opened. A pinned reader sees one consistent state, regardless of later writes. Several releases may share a
+store, so a release may add databases and files, but never change the form of a stored value.
 """
 
 import os
-import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,25 +14,25 @@ from typing import Any, Final, NamedTuple
 import lmdb
 import msgspec
 
-from dataplane.stages.decoding import decode_json
+from dataplane.tables.lookup_stats import StatsBatch
 from dataplane.tables.lookups import (
+    SEPARATOR,
     TableRecord,
     decode_row,
     decode_table,
     encode_table,
     is_row,
-    row_key,
     rows_prefix,
 )
+from dataplane.tables.pinned_tables import OFFSET, STATS_OFFSET, VERSION, PinnedTables, has_stats, table_name
 
 # Address space, not memory or disk: the file grows with its contents. Beyond it the keeper stops and reports it.
 MAP_BYTES: Final = 16 * 1024**3
 MAX_READERS: Final = 1_024
 LOOKUPS: Final = "look-up tables on disk"
 LOCK_BYTES: Final = 128 * 1024  # of LMDB's reader table: 64 for each reader, and its header
-_VERSION: Final = struct.Struct(">Q")
-_OFFSET: Final = b"offset"
 _TOPIC_ID: Final = b"topic-id"
+_CONFIRMED: Final = "confirmed"  # file whose modification time is that of the last confirmation
 
 
 class LookupsFullError(Exception):
@@ -53,14 +53,16 @@ class LookupStore:
         """Open or create the store. Raises OSError if the disk is full, read-only or has failed."""
         folder.mkdir(parents=True, exist_ok=True)
         _reserve_locks(folder)
+        self._confirmed = folder / _CONFIRMED
         with _as_os_error():
-            self._env: Any = lmdb.open(str(folder), map_size=map_bytes, max_dbs=3, max_readers=MAX_READERS)
+            self._env: Any = lmdb.open(str(folder), map_size=map_bytes, max_dbs=4, max_readers=MAX_READERS)
         try:
             with _as_os_error():
                 self._env.reader_check()  # slots of readers that were killed
                 self._meta: Any = self._env.open_db(b"meta")
                 self._tables: Any = self._env.open_db(b"tables")
                 self._rows: Any = self._env.open_db(b"rows")
+                self._stats: Any = self._env.open_db(b"stats")
         except OSError:
             self._env.close()
             raise
@@ -68,8 +70,8 @@ class LookupStore:
     def position(self) -> StorePosition:
         """Return the topic and offset at which reading continues."""
         with self._env.begin(db=self._meta) as txn:
-            offset = txn.get(_OFFSET)
-            return StorePosition((txn.get(_TOPIC_ID) or b"").decode(), _VERSION.unpack(offset)[0] if offset else 0)
+            offset = txn.get(OFFSET)
+            return StorePosition((txn.get(_TOPIC_ID) or b"").decode(), VERSION.unpack(offset)[0] if offset else 0)
 
     def begin_topic(self, topic_id: str) -> None:
         """Set the position to the beginning of a new topic. Stored rows remain until they are replaced.
@@ -77,8 +79,10 @@ class LookupStore:
         Raises OSError.
         """
         with _as_os_error(), self._env.begin(db=self._meta, write=True) as txn:
+            if has_stats(txn, self._meta):
+                txn.put(STATS_OFFSET, VERSION.pack(0))
             txn.put(_TOPIC_ID, topic_id.encode())
-            txn.put(_OFFSET, _VERSION.pack(0))
+            txn.put(OFFSET, VERSION.pack(0))
 
     def apply(self, records: Iterable[tuple[bytes, bytes]], next_offset: int) -> int:
         """Store records (key, value) of the topic and its next offset in one transaction; return how many were new.
@@ -87,15 +91,55 @@ class LookupStore:
         """
         try:
             with _as_os_error(), self._env.begin(write=True) as txn:
-                changed = sum(self._apply_one(txn, key, value) for key, value in records)
-                txn.put(_OFFSET, _VERSION.pack(next_offset), db=self._meta)
+                stats = StatsBatch(txn, self._stats)
+                changed = sum(self._apply_one(txn, stats, key, value) for key, value in records)
+                if has_stats(txn, self._meta):
+                    stats.store()
+                    txn.put(STATS_OFFSET, VERSION.pack(next_offset), db=self._meta)
+                txn.put(OFFSET, VERSION.pack(next_offset), db=self._meta)
                 return changed
         except lmdb.MapFullError as exc:
-            raise LookupsFullError(f"look-up tables need more than {self._env.info()['map_size']} bytes") from exc
+            raise self._full() from exc
 
-    def pin(self) -> "PinnedTables":
+    def recount(self) -> None:
+        """Compute the figures of all tables from their rows, unless they are up to date.
+
+        Cost: about a second for a million rows. Raises LookupsFullError or OSError; nothing is stored then.
+        """
+        try:
+            with _as_os_error(), self._env.begin(write=True) as txn:
+                if has_stats(txn, self._meta):
+                    return
+                txn.drop(self._stats, delete=False)
+                stats = StatsBatch(txn, self._stats)
+                with txn.cursor(db=self._rows) as cursor:
+                    for key, value in cursor:
+                        table, version = key.partition(SEPARATOR)[0], VERSION.unpack_from(value)[0]
+                        stats.note_row(table, was_live=False, is_live=len(value) > VERSION.size, version=version)
+                stats.store()
+                offset = txn.get(OFFSET, default=VERSION.pack(0), db=self._meta)
+                txn.put(STATS_OFFSET, offset, db=self._meta)
+        except lmdb.MapFullError as exc:
+            raise self._full() from exc
+
+    def confirm(self, at_us: int) -> None:
+        """Note that the store has all records that the topic had at `at_us`. Raises OSError.
+
+        A file's time, not a transaction: an idle host would otherwise sync its disk once a second.
+        """
+        self._confirmed.touch()
+        os.utime(self._confirmed, ns=(at_us * 1_000, at_us * 1_000))
+
+    def confirmed_us(self) -> int | None:
+        """Return the time of the last confirmation, in microseconds since the epoch; None if there is none."""
+        try:
+            return self._confirmed.stat().st_mtime_ns // 1_000
+        except OSError:
+            return None
+
+    def pin(self) -> PinnedTables:
         """Return the current state. Close it soon: overwritten pages stay on disk until then."""
-        return PinnedTables(self._env.begin(), self._tables, self._rows)
+        return PinnedTables(self._env.begin(), self._meta, self._tables, self._rows, self._stats)
 
     def forget_dead_readers(self) -> int:
         """Free the slots and pages of readers that were killed; return their number."""
@@ -105,28 +149,35 @@ class LookupStore:
         """Unmap the store. Every PinnedTables must be closed before."""
         self._env.close()
 
-    def _apply_one(self, txn: Any, key: bytes, value: bytes) -> bool:
+    def _full(self) -> LookupsFullError:
+        return LookupsFullError(f"look-up tables need more than {self._env.info()['map_size']} bytes")
+
+    def _apply_one(self, txn: Any, stats: StatsBatch, key: bytes, value: bytes) -> bool:
         try:
             if is_row(key):
-                return self._apply_row(txn, key, value)
-            return self._apply_table(txn, decode_table(value))
+                return self._apply_row(txn, stats, key, value)
+            return self._apply_table(txn, stats, decode_table(value))
         except msgspec.DecodeError:
             return False  # from a newer release: release N skips records that only N+1 knows
 
-    def _apply_row(self, txn: Any, key: bytes, value: bytes) -> bool:
+    def _apply_row(self, txn: Any, stats: StatsBatch, key: bytes, value: bytes) -> bool:
         record = decode_row(value)
         known = txn.get(key, db=self._rows)
-        if known is not None and _VERSION.unpack_from(known)[0] >= record.version:
+        if known is not None and VERSION.unpack_from(known)[0] >= record.version:
             return False
         body = b"" if record.is_removed else bytes(record.row)
-        txn.put(key, _VERSION.pack(record.version) + body, db=self._rows)
+        txn.put(key, VERSION.pack(record.version) + body, db=self._rows)
+        was_live = known is not None and len(known) > VERSION.size
+        table = key.partition(SEPARATOR)[0]
+        stats.note_row(table, was_live=was_live, is_live=not record.is_removed, version=record.version)
         return True
 
-    def _apply_table(self, txn: Any, record: TableRecord) -> bool:
+    def _apply_table(self, txn: Any, stats: StatsBatch, record: TableRecord) -> bool:
         """Store a table's record. A name may be reused after the old table is removed; ids grow with time."""
         if record.state == "removed":
             self._purge(txn, record.table)
-        name = _table_name(record.tenant, record.name)
+            stats.drop(record.table.encode())
+        name = table_name(record.tenant, record.name)
         held = txn.get(name, db=self._tables)
         if held is not None:
             known = decode_table(held)
@@ -141,41 +192,6 @@ class LookupStore:
             found = cursor.set_range(prefix)
             while found and cursor.key().startswith(prefix):
                 found = cursor.delete()
-
-
-class PinnedTables:
-    """Snapshot of all tables at the time of `LookupStore.pin`."""
-
-    def __init__(self, txn: Any, tables: Any, rows: Any) -> None:
-        self._txn, self._tables, self._rows = txn, tables, rows
-        self._records: dict[tuple[str, str], TableRecord | None] = {}
-
-    def table(self, tenant: str, name: str) -> TableRecord | None:
-        """Return the newest table of that name, also a removed one; None if this host has none."""
-        named = tenant, name
-        if named not in self._records:
-            value = self._txn.get(_table_name(tenant, name), db=self._tables)
-            self._records[named] = decode_table(value) if value is not None else None
-        return self._records[named]
-
-    def row(self, table: str, key: str) -> Any:
-        """Return the row, newly decoded in each call; None if there is none."""
-        try:
-            value = self._txn.get(row_key(table, key), db=self._rows)
-        except (lmdb.BadValsizeError, UnicodeEncodeError):
-            return None  # longer than any row's key, or a lone surrogate: no row has such a key
-        if value is None or len(value) == _VERSION.size:
-            return None
-        return decode_json(value[_VERSION.size :])
-
-    def version(self, table: str, key: str) -> int:
-        """Return the version of a row, also of a removed one; 0 if there never was one."""
-        value = self._txn.get(row_key(table, key), db=self._rows)
-        return int(_VERSION.unpack_from(value)[0]) if value is not None else 0
-
-    def close(self) -> None:
-        """End the read transaction."""
-        self._txn.abort()
 
 
 def _reserve_locks(folder: Path) -> None:
@@ -199,10 +215,6 @@ def _as_os_error() -> Iterator[None]:
         raise
     except lmdb.Error as exc:
         raise OSError(str(exc)) from exc
-
-
-def _table_name(tenant: str, name: str) -> bytes:
-    return f"{tenant}/{name}".encode()
 
 
 def lookup_folder(var: Path) -> Path:

@@ -11,7 +11,9 @@ from msgspec import Raw, Struct
 
 MAX_KEY_BYTES: Final = 400  # LMDB allows 511 bytes; the table's id and the separator precede the key
 MAX_ROW_BYTES: Final = 16 * 1024  # of a row as JSON
-_SEPARATOR: Final = b"/"
+# Versions of rows that events write: the ingest time in microseconds times this, plus a part of the message's offset.
+VERSIONS_PER_US: Final = 1 << 10
+SEPARATOR: Final = b"/"  # between the table's id and the row's key
 _GONE: Final = b"null"
 
 
@@ -52,17 +54,17 @@ def table_key(table: str) -> bytes:
 
 def row_key(table: str, key: str) -> bytes:
     """Return the key of a row's record. Raises UnicodeEncodeError for a lone surrogate."""
-    return table.encode() + _SEPARATOR + key.encode()
+    return table.encode() + SEPARATOR + key.encode()
 
 
 def rows_prefix(table: str) -> bytes:
     """Return the common prefix of the keys of a table's rows."""
-    return table.encode() + _SEPARATOR
+    return table.encode() + SEPARATOR
 
 
 def is_row(key: bytes) -> bool:
     """Return True if a record with this key is a row, False if it is a table."""
-    return _SEPARATOR in key
+    return SEPARATOR in key
 
 
 def encode_table(record: TableRecord) -> bytes:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Final, cast
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, HttpResponse
@@ -14,8 +15,12 @@ from django.shortcuts import redirect
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods, require_POST
 
+from dataplane.tables.query_protocol import row_path
 from mgmt import services
-from mgmt.lookups.queries import all_rows, revisions_using, row_text, rows_of
+from mgmt.lookups.queries.feeds import feeds_of, revisions_using
+from mgmt.lookups.queries.rows import LookupRowLine, LookupRowPage, all_rows, row_line, row_text, rows_of
+from mgmt.lookups.queries.status import LookupTableStatus, shown_status, statuses_of
+from mgmt.lookups.queries.table_hosts import TableUnreachable
 from mgmt.lookups.row_files import RowFileError, UploadTooLarge, checked_row, read_rows
 from mgmt.lookups.services import Mode
 from mgmt.models import LookupRow, LookupTable, Tenant
@@ -48,7 +53,7 @@ def tables(request: HttpRequest) -> HttpResponseBase:
 @for_members
 @require_http_methods(["GET", "POST"])
 def table(request: HttpRequest, table_id: str) -> HttpResponseBase:
-    """Show one table: its users and rows by key; `format` exports the rows, a POST stores or removes one."""
+    """Show one table: its feeds, users and rows; `key` looks one up, `format` exports them, a POST changes one."""
     if request.method != "POST":
         found = access.get_lookup_table(viewer_of(request), table_id)
         if (kind := request.GET.get("format", "")) in KINDS:
@@ -59,7 +64,7 @@ def table(request: HttpRequest, table_id: str) -> HttpResponseBase:
     act = {"put": _put, "remove": _remove}.get(request.POST.get("action", ""), _put)
     try:
         return act(request, found)
-    except (services.LimitReachedError, services.TableRemovedError) as exc:
+    except (services.LimitReachedError, services.TableRemovedError, services.TableInUseError) as exc:
         return _page(request, found, {"refused": str(exc)}, status=409)
 
 
@@ -76,7 +81,12 @@ def upload(request: HttpRequest, table_id: str) -> HttpResponseBase:
 def _checked_upload(request: HttpRequest, found: LookupTable) -> HttpResponseBase:
     try:
         return _upload(request, found)
-    except (services.LimitReachedError, services.TableRemovedError, UploadTooLarge) as exc:
+    except (
+        services.LimitReachedError,
+        services.TableRemovedError,
+        services.TableInUseError,
+        UploadTooLarge,
+    ) as exc:
         return _page(request, found, {"refused": str(exc)}, status=409)
 
 
@@ -95,7 +105,13 @@ def delete_table(request: HttpRequest, table_id: str) -> HttpResponse:
             messages.success(request, f"Table {found.name} and its rows deleted.", "fine")
             return redirect("console:tables")
     wrong = "" if request.method != "POST" or refused else typed or "nothing"
-    context = {"table": found, "wrong": wrong, "refused": refused, "users": revisions_using(found)}
+    context = {
+        "table": found,
+        "status": shown_status(found),
+        "wrong": wrong,
+        "refused": refused,
+        "users": revisions_using(found),
+    }
     status = 409 if refused else 422 if wrong else 200
     return show(request, "lookups/delete.html", context, tenant=found.tenant, status=status)
 
@@ -157,29 +173,78 @@ def _object(text: str) -> dict[str, Any]:
 def _row_to_change(found: LookupTable, key: str) -> dict[str, Any]:
     try:
         return {"key": key, "row": row_text(found, key), "changing": True} if key else {}
-    except LookupRow.DoesNotExist:
+    except (LookupRow.DoesNotExist, TableUnreachable):
         return {"key": key}
 
 
 def _list(request: HttpRequest, tenant: Tenant, *, typed: str = "", error: str = "") -> HttpResponseBase:
-    mine = access.lookup_tables_of(viewer_of(request)).filter(tenant=tenant).order_by("name")
+    mine = list(access.lookup_tables_of(viewer_of(request)).filter(tenant=tenant).order_by("name"))
+    statuses = statuses_of(mine)
     if (kind := request.GET.get("format", "")) in KINDS and not error:
-        rows = ({name: getattr(one, name) for name in _COLUMNS} for one in mine)
+        rows = (_exported(one, statuses[one.id]) for one in mine)
         return export(kind, rows, _COLUMNS, name="look-up-tables")
-    context = {"tables": list(mine), "typed": typed, "error": error, "curl": as_curl(request, "lookup-tables/")}
+    feeds = feeds_of(mine)
+    lines = [{"table": one, "status": statuses[one.id], "feeds": feeds.get(one.id, [])} for one in mine]
+    problem = next((status.problem for status in statuses.values() if status.problem), "")
+    context = {
+        "lines": lines,
+        "problem": problem,
+        "typed": typed,
+        "error": error,
+        "curl": as_curl(request, "lookup-tables/"),
+    }
     return show(request, "lookups/tables.html", context, tenant=tenant, status=422 if error else 200)
+
+
+def _exported(table: LookupTable, status: LookupTableStatus) -> dict[str, Any]:
+    """Return a table's line of the export, with the figures of its rows wherever they are."""
+    own = {name: getattr(table, name) for name in _COLUMNS}
+    return own | {"row_count": status.rows, "changed_at": status.changed_at}
+
+
+def _rows(found: LookupTable, *, begins: str, after: str) -> LookupRowPage | None:
+    """Return a page of rows; None if no host answers, which the page's status explains."""
+    try:
+        return rows_of(found, begins=begins, after=after)
+    except TableUnreachable:
+        return None
+
+
+def _looked_up(found: LookupTable, key: str) -> LookupRowLine | None:
+    """Return the row that a viewer asked for; None if there is none, or if no host answers."""
+    try:
+        return row_line(found, key) if key else None
+    except (LookupRow.DoesNotExist, TableUnreachable):
+        return None
+
+
+def _query_curl(found: LookupTable) -> str:
+    """Return the curl command of a table query; "" if the installation offers none."""
+    if not settings.PENSTOCK_TABLES_URL:
+        return ""
+    url = f"{settings.PENSTOCK_TABLES_URL}{row_path(found.id, 'KEY')}"
+    return f"curl -H 'Authorization: Bearer TOKEN' {url}"
 
 
 def _page(request: HttpRequest, found: LookupTable, more: Mapping[str, Any], status: int = 200) -> HttpResponse:
     found.refresh_from_db()
     begins, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
+    status_now, feeds = shown_status(found), feeds_of([found]).get(found.id, [])
+    looked_up = request.GET.get("key", "")
     context = {
         "table": found,
+        "status": status_now,
+        "feeds": feeds,
+        "may_enter_rows": not feeds,
+        "looked_up": looked_up,
+        "get_row": once(partial(_looked_up, found, looked_up)),
+        "access_curl": as_curl(request, f"lookup-tables/{found.id}/access/", {}) if status_now.stream_fed else "",
+        "query_curl": _query_curl(found),
         "begins": begins,
         "query": urlencode({"q": begins}) if begins else "",
         "after": after,
         "users": revisions_using(found),
-        "get_rows": once(partial(rows_of, found, begins=begins, after=after)),
+        "get_rows": once(partial(_rows, found, begins=begins, after=after)),
         "curl": as_curl(request, f"lookup-tables/{found.id}/"),
         **more,
     }

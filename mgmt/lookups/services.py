@@ -1,17 +1,28 @@
 """Services of look-up tables and their rows. Each write raises the table's version under the lock of its row."""
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal, NamedTuple
 
-import msgspec
 import structlog
+from django.conf import settings
 from django.db import IntegrityError, connection, transaction
-from django.db.models import BooleanField, F, Func, Q, Value
+from django.db.models import F, Q
 from django.utils import timezone
 
 from dataplane.spec import PipeSpec, SpecError, TableDestination
 from dataplane.spec.names import NAME_PATTERN
-from mgmt.errors import InvalidValue, LimitReachedError, NameTakenError, TableInUseError, TableRemovedError
+from dataplane.tables.access_tokens import LIFETIME_S, TableAccess, sign_access
+from dataplane.tables.query_protocol import table_path
+from mgmt.errors import (
+    AccessNotOfferedError,
+    InvalidValue,
+    LimitReachedError,
+    NameTakenError,
+    TableInUseError,
+    TableRemovedError,
+)
+from mgmt.lookups.queries.feeds import feeding
 from mgmt.lookups.row_files import NewRow, RowFileError
 from mgmt.models import LookupRow, LookupTable, PipeRevision, Tenant
 
@@ -102,7 +113,7 @@ def delete_lookup_table(*, table: LookupTable) -> None:
     Locks the row, as publishing a revision does, because no constraint reaches into a spec.
     """
     LookupTable.objects.select_for_update().get(id=table.id)
-    if revision := _using(table, Q(spec__enrich__contains=[{"table": table.name}]) | Q(_feeds(table.name))):
+    if revision := _using(table, Q(spec__enrich__contains=[{"table": table.name}]) | feeding(table.name)):
         raise TableInUseError(f"{revision} uses {table.name}. Publish a revision without it first.")
     _raise_version(table, by=1)
     LookupTable.objects.filter(id=table.id).update(state=LookupTable.State.REMOVED, row_count=0)
@@ -117,8 +128,30 @@ def _using(table: LookupTable, condition: Q) -> PipeRevision | None:
 
 def _refuse_fed(table: LookupTable) -> None:
     """Raise TableInUseError if a pipe writes the table: rows from other writers have no effect."""
-    if revision := _using(table, Q(_feeds(table.name))):
+    if revision := _using(table, feeding(table.name)):
         raise TableInUseError(f"{revision} writes the rows of {table.name}. Publish a revision without it first.")
+
+
+class GrantedAccess(NamedTuple):
+    """Access to the rows of one table: the URL of table queries, a token, and the time at which it expires."""
+
+    url: str
+    token: str
+    expires_at: datetime
+
+
+def grant_table_access(*, table: LookupTable, now: datetime) -> GrantedAccess:
+    """Return a token for table queries of this table. It is not stored and cannot be revoked, so it is short-lived.
+
+    Raises AccessNotOfferedError if the installation has no public address of table queries.
+    """
+    if not settings.PENSTOCK_TABLES_URL:
+        raise AccessNotOfferedError("This installation offers no direct access. Read rows through the API.")
+    expires_at = now.replace(microsecond=0) + timedelta(seconds=LIFETIME_S)
+    access = TableAccess(table.tenant_id, table.id, table.name, int(expires_at.timestamp()))
+    token = sign_access(settings.PENSTOCK_FERNET_KEYS, access)
+    log.info("access to look-up table granted", tenant=table.tenant_id, table=table.id)
+    return GrantedAccess(f"{settings.PENSTOCK_TABLES_URL}{table_path(table.id)}", token, expires_at)
 
 
 def check_tables(tenant_id: str, spec: PipeSpec) -> None:
@@ -137,13 +170,6 @@ def check_tables(tenant_id: str, spec: PipeSpec) -> None:
     missing = wanted.keys() - {table.name for table in held.order_by("id")}
     for name in sorted(missing, key=lambda name: wanted[name]):
         raise SpecError(wanted[name], f"needs one of your look-up tables, got {name}")
-
-
-def _feeds(table: str) -> Func:
-    """Return the SQL condition that a revision's spec has a destination of this table."""
-    path = '$.destinations.* ? (@.type == "table" && @.table == $name)'
-    named = Value(msgspec.json.encode({"name": table}).decode())
-    return Func(F("spec"), Value(path), named, function="jsonb_path_exists", output_field=BooleanField())
 
 
 def _raise_version(table: LookupTable, *, by: int) -> int:

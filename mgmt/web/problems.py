@@ -12,6 +12,7 @@ RETRY_AFTER_S: Final = 5
 _WAIT_S: Final = {
     "unavailable": RETRY_AFTER_S,
     "busy": RETRY_AFTER_S,
+    "table-unreachable": RETRY_AFTER_S,
     "too-many-at-once": 2,
     "too-many-tails": RETRY_AFTER_S,
     "too-many-tests": 60,
@@ -94,6 +95,11 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
     ),
     "table-in-use": ProblemType(
         409, "The look-up table is in use", "`detail` names the revision. First publish one without the table."
+    ),
+    "access-not-offered": ProblemType(
+        409,
+        "Look-up tables cannot be read directly here",
+        "The operator of this installation has set no public address of table queries. Read rows through the API.",
     ),
     "table-removed": ProblemType(409, "The look-up table was removed", "Create the table again, or use another one."),
     "destination-removed": ProblemType(
@@ -194,6 +200,12 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
     "internal": ProblemType(500, "Internal error", "Try again. If the error persists, report `request_id`."),
     "body-slow": ProblemType(408, "The body arrived too slowly", "Send the whole body at once."),
     "busy": ProblemType(503, "The server is busy", "Nothing was stored. Try again after Retry-After."),
+    "table-unreachable": ProblemType(
+        503,
+        "The rows of the look-up table cannot be read now",
+        "A pipe writes the table, so its rows are on the hosts of the data plane, and none of them answers. Pipes are "
+        "not affected. Try again after Retry-After.",
+    ),
     "unavailable": ProblemType(
         503, "A required service is unavailable", "Nothing was stored. Try again after Retry-After."
     ),

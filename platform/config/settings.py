@@ -44,6 +44,11 @@ PENSTOCK_WEB_URL = env.str("PENSTOCK_WEB_URL", addresses.DEFAULT_WEB).rstrip("/"
 PENSTOCK_INGEST_URL = env.str("PENSTOCK_INGEST_URL", addresses.DEFAULT_INGEST).rstrip("/")
 # No default in production: only the operator knows by which public address lanes reach the echo (dataplane.echo).
 PENSTOCK_ECHO_URL = env.str("PENSTOCK_ECHO_URL", "" if PRODUCTION else addresses.DEFAULT_ECHO)
+# Table queries (dataplane.table_queries): the address for customers, and those that this process uses.
+PENSTOCK_TABLES_URL = env.str("PENSTOCK_TABLES_URL", "" if PRODUCTION else addresses.DEFAULT_TABLES).rstrip("/")
+PENSTOCK_TABLES_HOSTS: list[str] = [
+    url.rstrip("/") for url in env.list("PENSTOCK_TABLES_HOSTS", default=[]) if url
+] or [PENSTOCK_TABLES_URL] * bool(PENSTOCK_TABLES_URL)
 ALLOWED_HOSTS: list[str] = env.list(
     "PENSTOCK_ALLOWED_HOSTS", default=[] if PRODUCTION else ["127.0.0.1", "localhost", "[::1]"]
 )

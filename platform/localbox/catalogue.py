@@ -21,7 +21,7 @@ from localbox.spark import ensure_spark_jars, spark_env
 SERVICES: Final = ("postgres", "redis", "kafka")
 _SERVICE_MAKERS: Final = {"postgres": postgres, "redis": redis, "kafka": kafka}
 # Processes with metrics, in the order of their ports.
-SHOWN: Final = ("web", "worker", "observer", "keeper", "echo", "ingest-1", "ingest-2")
+SHOWN: Final = ("web", "worker", "observer", "keeper", "echo", "table-queries", "ingest-1", "ingest-2")
 DRAIN_S: Final = 60.0  # lanes take up to 25 s for their sends, and the application some more to exit
 
 
@@ -105,6 +105,7 @@ def _data_plane(settings: BoxSettings) -> list[Program]:
             stop_grace_s=DRAIN_S,
         ),
         _echo(settings),
+        _table_queries(settings),
         *(replica(settings, number) for number in range(1, REPLICAS_LEAST + 1)),
     ]
 
@@ -116,6 +117,19 @@ def _echo(settings: BoxSettings) -> Program:
         "echo",
         StartStage.COMPUTE,
         (sys.executable, "-m", "dataplane.echo"),
+        probe=_http_probe(f"http://{reachable(host)}:{port}"),
+        port=port,
+    )
+
+
+def _table_queries(settings: BoxSettings) -> Program:
+    """Return the table queries, which share the host's look-up tables with the lanes."""
+    host, port = settings.env["PENSTOCK_INGEST_HOST"], settings.ports["PENSTOCK_TABLES_PORT"]
+    return Program(
+        "table-queries",
+        StartStage.COMPUTE,
+        (sys.executable, "-m", "dataplane.table_queries"),
+        after=("kafka",),
         probe=_http_probe(f"http://{reachable(host)}:{port}"),
         port=port,
     )

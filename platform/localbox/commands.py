@@ -133,7 +133,7 @@ def _print_programs(snapshot: BoxSnapshot) -> None:
         port = f"port {entry.port}" if entry.port else ""
         restarts = f"{entry.restarts} restarts" if entry.restarts else ""
         detail = "  ".join(part for part in (entry.version, port, pid, restarts, entry.why) if part)
-        print(f"  {entry.name:<12} {entry.state:<9} {detail}".rstrip())
+        print(f"  {entry.name:<13} {entry.state:<9} {detail}".rstrip())
 
 
 def _print_links(settings: BoxSettings) -> None:

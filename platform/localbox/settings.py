@@ -38,6 +38,7 @@ PORTS: Final = (
     ),
     Variable("PENSTOCK_RECEIVER_PORT", str(defaults.RECEIVER_PORT), "the demo's built-in receiver"),
     Variable("PENSTOCK_ECHO_PORT", str(defaults.ECHO_PORT), "the echo, a destination for pipes without an endpoint"),
+    Variable("PENSTOCK_TABLES_PORT", str(defaults.TABLES_PORT), "look-up table rows, by key and by prefix"),
     Variable(
         "PENSTOCK_METRICS_PORT",
         str(defaults.METRICS_PORT),
@@ -65,12 +66,22 @@ VARIABLES: Final = (
         "",
         "networks of proxies in front of the pages, comma-separated; only their X-Forwarded-* headers count",
     ),
-    Variable("PENSTOCK_INGEST_HOST", "127.0.0.1", "address that ingest and the echo listen on"),
+    Variable("PENSTOCK_INGEST_HOST", "127.0.0.1", "address that ingest, the echo and table queries listen on"),
     Variable("PENSTOCK_INGEST_URL", "", "how sources reach ingest; follows host and port"),
     Variable(
         "PENSTOCK_ECHO_URL",
         "",
         "how lanes reach the echo, which the console offers to pipes without an endpoint; not offered if empty",
+    ),
+    Variable(
+        "PENSTOCK_TABLES_URL",
+        "",
+        "how customers reach table queries; without it, tables are read only through pages and API",
+    ),
+    Variable(
+        "PENSTOCK_TABLES_HOSTS",
+        "",
+        "how the web process reaches table queries: URLs, comma-separated; PENSTOCK_TABLES_URL if empty",
     ),
     Variable("PENSTOCK_METRICS", "", "where one process serves its metrics, host:port; the box gives each its own"),
     Variable("OTEL_EXPORTER_OTLP_ENDPOINT", "", "where traces go (OTLP, HTTP): http://127.0.0.1:4318; off if empty"),
@@ -248,6 +259,7 @@ def _addresses(env: Mapping[str, str], ports: Mapping[str, int]) -> dict[str, st
     }
     if env.get("PENSTOCK_ENV", "development") != "production":
         defaults_of["PENSTOCK_ECHO_URL"] = f"http://{reachable(ingest_host)}:{ports['PENSTOCK_ECHO_PORT']}/echo/"
+        defaults_of["PENSTOCK_TABLES_URL"] = f"http://{reachable(ingest_host)}:{ports['PENSTOCK_TABLES_PORT']}"
     return defaults_of | {name: env[name] for name in defaults_of if name in env}
 
 

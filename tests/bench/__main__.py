@@ -20,6 +20,7 @@ from tests.bench.neighbour import bench_neighbour
 from tests.bench.own import bench_own
 from tests.bench.report import RUNS, Line, alternate, show, write
 from tests.bench.stand import EVENT, FIVE_STEPS, STEPS, Stand, stand
+from tests.bench.table_queries import bench_table_queries
 from tests.bench.threads import bench_threads
 from tests.guardian import guard
 
@@ -213,6 +214,7 @@ BENCHES: dict[str, Callable[[Stand], list[Line]]] = {
     "language": bench_language,
     "transmit": bench_transmit,
     "lookups": bench_lookups,
+    "table-queries": bench_table_queries,
     "whole": bench_whole,
     "threads": bench_threads,
     "own": bench_own,

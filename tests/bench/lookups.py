@@ -32,7 +32,7 @@ def measure(rows: int = ROWS, looks: int = LOOKS) -> LookupFigures:
     """Load, close, reopen, and look up rows in random order, each decoded."""
     with tempfile.TemporaryDirectory(prefix="penstock-lookups-") as name:
         folder = Path(name)
-        load_s = _load(folder, rows)
+        load_s = load_rows(folder, rows)
         began = time.perf_counter()
         store = LookupStore(folder)
         pinned = store.pin()
@@ -55,7 +55,8 @@ def _timed_looks(look: object, rows: int, looks: int) -> Iterator[int]:
         yield time.perf_counter_ns() - began
 
 
-def _load(folder: Path, rows: int) -> float:
+def load_rows(folder: Path, rows: int) -> float:
+    """Store a table of rows in a new store; return the seconds that it took."""
     began = time.perf_counter()
     store = LookupStore(folder)
     step = 10_000

@@ -1,5 +1,6 @@
 """Shared users: Alice owns, Bob is an editor of her tenant, Charlie is of another tenant and sees nothing."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from rest_framework.test import APIClient
 from mgmt.models import Membership, Pipe, Tenant, User
 from mgmt.services import add_member, create_pipe, create_tenant
 from tests.db.cast import MakeClient, MakeSpec
+from tests.support.table_service import TableService
 
 Role = Membership.Role
 
@@ -17,7 +19,27 @@ Role = Membership.Role
 @pytest.fixture(autouse=True)
 def _fresh_keys_and_counters(settings: Settings) -> None:
     settings.PENSTOCK_FERNET_KEYS = [Fernet.generate_key().decode()]
+    settings.PENSTOCK_TABLES_URL = "https://tables.example.com"
+    settings.PENSTOCK_TABLES_HOSTS = ["http://127.0.0.1:1"]  # no host answers unless a test starts one
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # the default takes half a second
+
+
+@pytest.fixture(scope="session")
+def table_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TableService]:
+    """Process that serves table queries, over a store that tests fill."""
+    service = TableService(tmp_path_factory.mktemp("tables"))
+    service.fill("tab_0", "ten_0", "first", {})
+    service.start()
+    yield service
+    service.kill()
+
+
+@pytest.fixture
+def hosts(settings: Settings, table_service: TableService) -> TableService:
+    """Host of the data plane that the management plane can reach."""
+    settings.PENSTOCK_FERNET_KEYS = [table_service.key, *settings.PENSTOCK_FERNET_KEYS]
+    settings.PENSTOCK_TABLES_HOSTS = [table_service.url]
+    return table_service
 
 
 @pytest.fixture

@@ -133,6 +133,12 @@ def one_pipe(name: str, url: str, steps: str = "[]") -> dict[str, Any]:
     return {"key": key, "pipe": Pipe.objects.get(tenant=tenant, name=name).id, "password": PASSWORD}
 
 
+def table_of(name: str) -> dict[str, Any]:
+    """Create an empty look-up table."""
+    tenant, _ = _people()
+    return {"table": services.create_lookup_table(tenant=tenant, name=name).id}
+
+
 def pipe_of(name: str, spec: str, credentials: str = "{}") -> dict[str, Any]:
     """Create a pipe with this spec, whose one source is called shop; credentials by destination."""
     tenant, alice = _people()
@@ -470,6 +476,7 @@ if __name__ == "__main__":
         "all": everything,
         "people": people,
         "spec": pipe_of,
+        "table": table_of,
         "channel": channel,
         "lanes": set_lanes,
         "pipe": one_pipe,

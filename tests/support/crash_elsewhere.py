@@ -87,7 +87,6 @@ ELSEWHERE: Final[dict[str, str]] = {
     "ResponseHandler._next_round self._wait_in_place": "order in the retry lane: test_order",
     "HttpSender._end": "connections with a certificate: test_sender_tls",
     "DestinationTarget.has_token": "a token to be fetched: test_destination_auth",
-    "TenantRows.row": "look-ups: test_lookups",
     "Runner.run self._enrich": "look-ups: test_lookups",
     "Runner._enrich": "look-ups: test_lookups",
     "Lane._settle_within": "an end with much under way: test_drain, test_transmit_work",
@@ -204,8 +203,6 @@ ELSEWHERE: Final[dict[str, str]] = {
     "ProcessWork._run_flow self._await": "a plan that comes late: test_process_work",
     "ProcessWork._empty": "a pipe that leaves the turns: test_fair_scheduling",
     "ProcessWork._drop": "a rebalance: test_process_work",
-    "Lookups._open": "look-ups: test_lookups",
-    "Lookups.pinned": "look-ups: test_lookups",
     "Lane.bound_windows": "a plan that is missing: test_dependencies, test_lane_consumer",
     # another fault
     "Runner._log_once": "an error of Penstock's own: test_internal_errors",

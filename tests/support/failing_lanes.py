@@ -32,7 +32,6 @@ from dataplane.names import (
     cell_topic,
     output_topic,
 )
-from dataplane.process.lookups import Lookups
 from dataplane.process.work import ProcessWork
 from dataplane.retrier import work as retrier_module
 from dataplane.retrier.retry_messages import LEAVE_HEADER
@@ -41,6 +40,7 @@ from dataplane.runtime.lanes import checkpoint
 from dataplane.runtime.lanes import lane as lane_module
 from dataplane.runtime.lanes.context import LaneContext, LaneIdentity, LaneWork
 from dataplane.runtime.lanes.lane import Lane
+from dataplane.runtime.lookups import Lookups
 from dataplane.runtime.settings import settings_from
 from dataplane.spec import HttpDestination, RetryPolicy, TopicDestination, parse_pipe_spec
 from dataplane.tables.control import ControlTable

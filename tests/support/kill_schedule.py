@@ -26,7 +26,18 @@ CELL: Final = "c1"
 APPLICATION: Final = "application"
 LANES: Final = tuple(f"{kind}-0" for kind in LANE_KINDS)
 SERVICES: Final = ("kafka", "postgres", "redis")
-PROGRAMS: Final = (*SERVICES, "web", "echo", "worker", "beat", "observer", "keeper", "ingest-1", "ingest-2")
+PROGRAMS: Final = (
+    *SERVICES,
+    "web",
+    "echo",
+    "table-queries",
+    "worker",
+    "beat",
+    "observer",
+    "keeper",
+    "ingest-1",
+    "ingest-2",
+)
 WHOLE_APPLICATION: Final = frozenset({APPLICATION, *LANES})
 # A kill, and what it restarts: the killed process and its children.
 STARTS_AGAIN: Final[Mapping[str, frozenset[str]]] = {

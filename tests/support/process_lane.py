@@ -7,8 +7,8 @@ from typing import Any
 
 from dataplane.names import LaneKind
 from dataplane.process.flows import MOST_AT_ONCE
-from dataplane.process.lookups import Lookups
 from dataplane.process.work import ProcessWork
+from dataplane.runtime.lookups import Lookups
 from dataplane.runtime.telemetry.tracing import Tracing
 from dataplane.spec import parse_pipe_spec
 from dataplane.tables.records import PipeRecord, PlanRecord

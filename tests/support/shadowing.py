@@ -13,9 +13,9 @@ from dataplane.ledger.meta import META_HEADER, encode_meta, read_meta
 from dataplane.ledger.units import position_of
 from dataplane.plan import compile_plan
 from dataplane.plan.through import pass_through
-from dataplane.process.lookups import NoLookupTables, TenantRows
 from dataplane.replay.progress_log import read_shadow_progress
 from dataplane.replay.ranges import OffsetRange
+from dataplane.runtime.lookups import NoLookupTables, TenantRows
 from dataplane.shadow.job import PartComparison, PartRead, ShadowJob, parts_of
 from dataplane.shadow.reading import read_part
 from dataplane.shadow.task import ShadowTask

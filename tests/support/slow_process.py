@@ -12,9 +12,9 @@ import pytest
 from dataplane.ledger.meta import META_HEADER, read_meta
 from dataplane.names import LaneKind, Purpose
 from dataplane.process import work
-from dataplane.process.lookups import Lookups
 from dataplane.process.work import ProcessWork
 from dataplane.runtime.lanes.window import AckWindow
+from dataplane.runtime.lookups import Lookups
 from dataplane.tables.records import CellRecord, PipeRecord
 from tests.support.memory_lane import MemoryLane, MemoryMessage
 from tests.support.process_lane import arrived, plan

@@ -5,7 +5,7 @@ Values that a process has anyway are read at each scrape, so that the hot paths 
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import psutil
@@ -45,10 +45,10 @@ class MetricsRegistry(Collector):
         """Register a function that is called at each scrape."""
         self._reads.append(read)
 
-    def histogram(self, name: str) -> Histogram:
+    def histogram(self, name: str, buckets: Sequence[float] = Histogram.DEFAULT_BUCKETS) -> Histogram:
         """Return a histogram to be observed as events happen. Raises KeyError if its name is not listed."""
         metric = BY_NAME[name]
-        return Histogram(name, metric.says, metric.labels, registry=self.registry)
+        return Histogram(name, metric.says, metric.labels, registry=self.registry, buckets=buckets)
 
     def collect(self) -> Iterator[Family]:
         """Yield every reading, grouped by metric. Called by the registry."""

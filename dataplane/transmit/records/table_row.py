@@ -1,6 +1,6 @@
 """Build the look-up table row of a message: the key by an expression, the row from the whole body. Pure."""
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from dataplane.causes import Cause
 from dataplane.expr import CostAllowance, CostLimitError, EvaluationError, compile_expr
@@ -11,9 +11,7 @@ from dataplane.spec import TableDestination
 from dataplane.spec.checks import EXPRESSION_ROOTS
 from dataplane.stages.enrich import row_key_of
 from dataplane.stages.errors import StepError, kind
-from dataplane.tables.lookups import MAX_KEY_BYTES, MAX_ROW_BYTES
-
-OFFSETS: Final = 1 << 10
+from dataplane.tables.lookups import MAX_KEY_BYTES, MAX_ROW_BYTES, VERSIONS_PER_US
 
 
 class TableRow(NamedTuple):
@@ -53,4 +51,4 @@ class RowMaker:
 
 def row_version(meta: MessageMeta) -> int:
     """Return a version that grows with ingest time and, within a microsecond, offset; repeats get the same version."""
-    return meta.ingest_time_us * OFFSETS + meta.position % OFFSETS
+    return meta.ingest_time_us * VERSIONS_PER_US + meta.position % VERSIONS_PER_US

@@ -11,7 +11,7 @@ from dataplane.plan.compare import KINDS, ComparisonKind, EventComparison
 from dataplane.plan.dryrun import MAX_SHOWN, SampleEvent
 from dataplane.spec import SpecError
 from mgmt import sandbox
-from mgmt.lookups.queries import StoredLookupRows
+from mgmt.lookups.queries.rows import TenantLookupRows
 from mgmt.messages.queries.last_event import NoEventError, PlacedEvent, newest_events
 from mgmt.models import Pipe, PipeRevision
 from mgmt.pipes.queries.dry_run import salt_of
@@ -123,7 +123,7 @@ class _Run:
         self.stopped = ""
         self._live, self._document, self._owner = live, document, owner
         self._revisions = (live.number, pipe.revisions.latest("number").number + 1)
-        self._salt, self._rows = salt_of(pipe.tenant), StoredLookupRows(pipe.tenant_id)
+        self._salt, self._rows = salt_of(pipe.tenant), TenantLookupRows(pipe.tenant_id)
 
     def compared(self, events: Sequence[PlacedEvent]) -> list[EventComparison]:
         """Return the comparisons of the first events that the limits allow. Raises SandboxRefused if that is none."""

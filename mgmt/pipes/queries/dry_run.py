@@ -12,7 +12,7 @@ from dataplane.sandbox.jobs import Tried
 from dataplane.spec import SpecError
 from dataplane.tables.sealed import salt_place
 from mgmt import sandbox
-from mgmt.lookups.queries import StoredLookupRows
+from mgmt.lookups.queries.rows import TenantLookupRows
 from mgmt.models import Tenant
 from mgmt.pipes.spec_check import checked_spec
 from mgmt.tenancy.secrets import decrypt
@@ -37,7 +37,7 @@ def dry_run_spec(
     """
     now_us = time.time_ns() // 1_000
     sample = SampleEvent(body, source, MESSAGE_ID, now_us, now_us, pipe_id)
-    rows = StoredLookupRows(tenant.id if tenant else "")
+    rows = TenantLookupRows(tenant.id if tenant else "")
     owner = owner or (tenant.id if tenant else "")
     found = sandbox.try_event(document, sample, salt=salt_of(tenant), rows=rows, owner=owner)
     checked_spec(document)
@@ -46,7 +46,7 @@ def dry_run_spec(
 
 def rerun_event(document: Mapping[str, Any], sample: SampleEvent, tenant: Tenant, follow: str) -> Tried:
     """Run a stored message's stages again: same hashes, look-up tables as they are now. Raises SandboxRefused."""
-    rows = StoredLookupRows(tenant.id)
+    rows = TenantLookupRows(tenant.id)
     return sandbox.try_event(document, sample, salt=salt_of(tenant), rows=rows, owner=tenant.id, follow=follow)
 
 

@@ -216,6 +216,9 @@ ROUTES = (
     ("get", ""),
     ("delete", ""),
     ("post", "upload/"),
+    ("get", "status/"),
+    ("post", "access/"),
+    ("get", "rows/"),
     ("get", "rows/a/"),
     ("put", "rows/a/"),
     ("delete", "rows/a/"),
@@ -257,7 +260,9 @@ def test_editors_change_tables_and_all_members_read_them(
     member = User.objects.create_user("dora")
     add_member(tenant=tenant, user=member, role=role)
     client = client_of(member)
-    assert client.get(f"{TABLES}{table.id}/").status_code == 200
+    for rest in ("", "status/", "rows/"):
+        assert client.get(f"{TABLES}{table.id}/{rest}").status_code == 200
+    assert client.post(f"{TABLES}{table.id}/access/").status_code == 201
     may = access.may(role, access.CHANGE_LOOKUPS)
     answers = (
         client.post(TABLES, {"name": "more"}),

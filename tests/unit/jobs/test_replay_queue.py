@@ -17,11 +17,11 @@ from dataplane.ledger.bins import Bin
 from dataplane.ledger.meta import read_meta
 from dataplane.ledger.units import format_position, position_of
 from dataplane.names import AUDIT_TOPIC
-from dataplane.process.lookups import NoLookupTables, TenantRows
 from dataplane.replay.decisions import FAILED, PAUSED
 from dataplane.replay.progress_log import read_progress
 from dataplane.replay.result import TaskResult
 from dataplane.replay.task import ReplayTask, ReplayTaskRun
+from dataplane.runtime.lookups import NoLookupTables, TenantRows
 from dataplane.spec import parse_pipe_spec
 from dataplane.spec.steps import FilterStep
 from dataplane.tables.control import ControlTable

@@ -58,7 +58,7 @@ def test_images_are_pinned_by_a_full_version():
 
 
 def test_infrastructure_and_http_services_have_a_health_check():
-    checked = (*SERVICES, "web", "echo", "ingest-1", "ingest-2")
+    checked = (*SERVICES, "web", "echo", "table-queries", "ingest-1", "ingest-2")
     assert [name for name in checked if not _service(name).get("healthcheck")] == []
 
 

@@ -93,7 +93,7 @@ def test_every_manifest_file_is_listed_in_the_kustomization():
 def test_every_program_of_the_box_is_deployed_with_its_command(tmp_path: Path):
     commands = [plain(container["command"]) for manifest in ALL for container in containers(manifest)]
     ours = {p.name: plain(p.command) for p in box_programs(tmp_path) if p.command and p.name not in SERVICES}
-    assert len(ours) == 10
+    assert len(ours) == 11
     assert [name for name, command in ours.items() if command not in commands] == []
 
 
@@ -106,7 +106,13 @@ def test_variables_equal_those_of_compose_and_secret_ones_are_in_no_file():
 
 
 def test_data_plane_pods_have_no_access_to_the_control_plane_secret():
-    for manifest in (CELL, EXECUTOR, one("StatefulSet", "ingest"), one("Deployment", "echo")):
+    for manifest in (
+        CELL,
+        EXECUTOR,
+        one("StatefulSet", "ingest"),
+        one("Deployment", "echo"),
+        one("Deployment", "table-queries"),
+    ):
         assert "penstock-control" not in yaml.safe_dump(manifest), titled(manifest)
 
 
@@ -205,7 +211,7 @@ def test_workloads_with_several_replicas_lose_at_most_one_in_an_eviction():
 
 def test_each_pod_has_at_least_the_drain_time_that_the_box_allows(tmp_path: Path):
     box = {program.name: program.stop_grace_s for program in box_programs(tmp_path)}
-    for name in ("web", "echo", "worker", "beat", "observer"):
+    for name in ("web", "echo", "table-queries", "worker", "beat", "observer"):
         assert grace_s(one("Deployment", name)) >= box[name] + wait_s(one("Deployment", name)), name
     ingest = one("StatefulSet", "ingest")
     assert grace_s(ingest) >= max(box["ingest-1"], DRAIN_S + 5) + wait_s(ingest)
@@ -225,18 +231,27 @@ def wait_s(manifest: dict[str, Any]) -> float:
 def test_http_servers_wait_before_they_stop_until_no_request_is_routed_to_them():
     assert wait_s(one("Deployment", "web")) >= 5
     assert wait_s(one("Deployment", "echo")) >= 5
+    assert wait_s(one("Deployment", "table-queries")) >= 5
     assert wait_s(one("StatefulSet", "ingest")) >= 5
 
 
-@pytest.mark.parametrize(("kind", "name"), [("Deployment", "web"), ("Deployment", "echo"), ("StatefulSet", "ingest")])
-def test_probes_use_existing_ports_and_liveness_needs_no_other_service(kind: str, name: str):
+@pytest.mark.parametrize(
+    ("kind", "name", "variable"),
+    [
+        ("Deployment", "web", "PENSTOCK_WEB_PORT"),
+        ("Deployment", "echo", "PENSTOCK_ECHO_PORT"),
+        ("Deployment", "table-queries", "PENSTOCK_TABLES_PORT"),
+        ("StatefulSet", "ingest", "PENSTOCK_INGEST_PORT"),
+    ],
+)
+def test_probes_use_existing_ports_and_liveness_needs_no_other_service(kind: str, name: str, variable: str):
     (container,) = pod_of(one(kind, name))["containers"]
     paths = {
         probe: container[probe]["httpGet"]["path"] for probe in ("startupProbe", "livenessProbe", "readinessProbe")
     }
     assert paths == {"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/readyz"}
     ports = {port["name"]: str(port["containerPort"]) for port in container["ports"]}
-    assert ports["http"] == CONFIG[f"PENSTOCK_{name.upper()}_PORT"]
+    assert ports["http"] == CONFIG[variable]
     assert ports["metrics"] == CONFIG["PENSTOCK_METRICS"].rpartition(":")[2]
 
 

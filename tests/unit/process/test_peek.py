@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from dataplane.ledger.meta import read_meta
-from dataplane.process.lookups import Lookups
 from dataplane.process.work import ProcessWork
+from dataplane.runtime.lookups import Lookups
 from tests.support.memory_lane import MemoryLane
 from tests.support.process_lane import arrived, egress, opened, plan
 

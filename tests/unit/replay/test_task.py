@@ -11,12 +11,12 @@ from dataplane.ledger.bins import Bin
 from dataplane.ledger.facts import ACKED, EXPLODED, INGEST, LOG, PROCESS, Fact, FactKey
 from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.ledger.units import position_of
-from dataplane.process.lookups import NoLookupTables, TenantRows
 from dataplane.record_limits import BODY_BYTES
 from dataplane.replay import copies
 from dataplane.replay import task as task_module
 from dataplane.replay.result import TaskResult
 from dataplane.replay.task import ReplayTaskRun
+from dataplane.runtime.lookups import NoLookupTables, TenantRows
 from dataplane.spec import PipeSpec
 from dataplane.tables.records import ReplayRecord
 from tests.support import process_lane

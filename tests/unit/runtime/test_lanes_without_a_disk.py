@@ -7,9 +7,9 @@ import pytest
 
 from dataplane.ledger.heartbeat import HeartbeatRecord, decode_heartbeat
 from dataplane.names import AUDIT_TOPIC, HEARTBEAT_TOPIC, LaneKind
-from dataplane.process.lookups import OPEN_EVERY_S, Lookups
 from dataplane.runtime import lookup_replicator
 from dataplane.runtime.lookup_replicator import LookupReplicator
+from dataplane.runtime.lookups import OPEN_EVERY_S, Lookups
 from dataplane.runtime.telemetry import heartbeat
 from dataplane.tables.lookup_store import LookupStore
 from dataplane.tables.optional_files import CALM_S, OptionalFiles

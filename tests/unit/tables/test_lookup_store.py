@@ -2,13 +2,17 @@
 
 import json
 import resource
+import tempfile
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dataplane.tables.lookup_stats import TableStats
 from dataplane.tables.lookup_store import LookupsFullError, LookupStore, StorePosition
 from dataplane.tables.lookups import (
     MAX_KEY_BYTES,
@@ -19,6 +23,7 @@ from dataplane.tables.lookups import (
     row_key,
     table_key,
 )
+from dataplane.tables.pinned_tables import VERSION
 from tests.support.full_disk import full_disk
 
 OLD, NEW = "tab_01", "tab_02"
@@ -212,3 +217,104 @@ def test_batch_refused_by_a_full_disk_is_stored_once_there_is_room(tmp_path: Pat
     assert (seen(store), store.position().offset) == ({"a": 1}, 1), "all or nothing"
     assert store.apply([row(2, large)], 2) == 1
     store.close()
+
+
+def figures(store: LookupStore, table_id: str = OLD) -> TableStats | None:
+    pinned = store.pin()
+    try:
+        return pinned.stats(table_id)
+    finally:
+        pinned.close()
+
+
+def test_rows_are_counted_as_they_are_written_replaced_and_removed(store: LookupStore):
+    store.recount()
+    store.apply([row(1, "{}"), row(2, "{}", "b"), row(3, "{}", "b"), row(1, "{}", table=NEW)], 4)
+    assert (figures(store), figures(store, NEW)) == (TableStats(2, 3), TableStats(1, 1))
+    store.apply([row(4, None), row(2, "{}", "b"), row(5, None, "never stored")], 7)
+    assert figures(store) == TableStats(1, 5)
+    store.apply([row(6, "{}"), table(9, state="removed")], 9)
+    assert figures(store) == TableStats(0, 0)
+    assert figures(store, NEW) == TableStats(1, 1)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 9), st.booleans()), max_size=12),
+    st.lists(st.integers(1, 12), max_size=3),
+)
+@settings(max_examples=40, deadline=None)
+def test_counted_figures_equal_those_of_a_scan(writes: list[tuple[str, int, bool]], cuts: list[int]):
+    with tempfile.TemporaryDirectory() as folder:
+        store = LookupStore(Path(folder))
+        store.recount()
+        edges = [0, *sorted(cut for cut in cuts if cut < len(writes)), len(writes)]
+        for first, last in pairwise(edges):
+            store.apply([row(v, "{}" if live else None, key) for key, v, live in writes[first:last]], last)
+        counted = figures(store)
+        with store._env.begin(write=True) as txn:
+            txn.delete(b"stats-offset", db=store._meta)
+        store.recount()
+        assert counted == figures(store)
+        store.close()
+
+
+def test_rows_of_an_earlier_release_are_counted_before_figures_are_shown(store: LookupStore):
+    store.recount()
+    store.apply([row(1, "{}")], 1)
+    with store._env.begin(write=True) as txn:  # as a replicator of a release that knows no figures
+        txn.put(row_key(OLD, "b"), VERSION.pack(7) + b"{}", db=store._rows)
+        txn.put(b"offset", VERSION.pack(2), db=store._meta)
+    assert figures(store) is None
+    store.apply([row(8, "{}", "c")], 3)
+    assert figures(store) is None, "a change of unknown figures does not make them known"
+    store.recount()
+    assert figures(store) == TableStats(3, 8)
+    store.apply([row(9, None, "c")], 4)
+    assert figures(store) == TableStats(2, 9)
+
+
+def test_figures_stay_known_when_a_topic_is_read_from_its_beginning(store: LookupStore):
+    store.recount()
+    store.apply([row(5, "{}")], 5)
+    store.begin_topic("again")
+    store.apply([row(5, "{}")], 1)
+    assert figures(store) == TableStats(1, 5)
+
+
+def page(store: LookupStore, **given: Any) -> tuple[list[str], str]:
+    limits: dict[str, Any] = {"prefix": "", "after": "", "most_rows": 100, "most_bytes": 10_000, "most_read": 1_000}
+    pinned = store.pin()
+    try:
+        found = pinned.stored_rows(OLD, **limits | given)
+    finally:
+        pinned.close()
+    return [one.key for one in found.rows], found.after
+
+
+def test_rows_by_prefix_are_those_of_the_table_in_the_order_of_their_keys(store: LookupStore):
+    keys = ["a", "a/1", "a0", "z", "é", "\U0001f600"]
+    store.apply([row(1, "{}", key) for key in reversed(keys)] + [row(1, "{}", "a2", NEW)], 9)
+    assert page(store) == (keys, "")
+    assert page(store, prefix="a") == (["a", "a/1", "a0"], "")
+    assert page(store, prefix="a", after="a/1") == (["a0"], "")
+    assert page(store, prefix="b", after="a") == ([], "")
+    assert page(store, prefix="a", after="b") == ([], "")
+
+
+def test_pages_are_bounded_by_rows_bytes_and_entries_and_continue_after_their_last_key(store: LookupStore):
+    store.apply([row(1, '{"n":1}', f"k{n}") for n in range(6)], 6)
+    store.apply([row(2, None, "k1"), row(2, None, "k2")], 8)
+    assert page(store, most_rows=2) == (["k0", "k3"], "k3")
+    assert page(store, most_rows=2, after="k3") == (["k4", "k5"], "")
+    assert page(store, most_bytes=1) == (["k0"], "k0")
+    assert page(store, most_read=2) == (["k0"], "k1")
+    assert page(store, most_read=1, after="k0") == ([], "k1"), "only removed rows were read, and rows follow"
+
+
+def test_confirmation_is_the_time_that_it_was_given(store: LookupStore, tmp_path: Path):
+    assert store.confirmed_us() is None
+    store.confirm(1_700_000_000_123_456)
+    assert store.confirmed_us() == 1_700_000_000_123_456
+    other = LookupStore(tmp_path / "other")
+    assert other.confirmed_us() is None
+    other.close()

@@ -1,6 +1,6 @@
-"""Look-up tables of a process lane: the host's store, its replication, and one pinned snapshot for each batch.
+"""Look-up tables of a process: the host's store, its replication, and one pinned snapshot for each batch.
 
-If the disk cannot take the store there are no tables: pipes that need one wait, all others continue, and the lane
+If the disk cannot take the store there are no tables: pipes that need one wait, all others continue, and the process
 retries to open the store.
 """
 
@@ -60,7 +60,7 @@ class TenantRows:
 
 
 class Lookups:
-    """Look-up tables of a lane, opened in its process and closed with it."""
+    """Look-up tables of a process, opened in it and closed with it."""
 
     def __init__(self, folder: Path, kafka: str = "", files: OptionalFiles | None = None) -> None:
         """Open the store, if the disk can take it; with a Kafka address, start its replication, too."""
@@ -70,15 +70,20 @@ class Lookups:
         self._replicator: LookupReplicator | None = None
         self._open()
 
+    def opened(self) -> LookupStore | None:
+        """Return the store, after another attempt to open it if one is due; None while the disk cannot take it."""
+        if self.store is None and time.monotonic() >= self._due_s:
+            self._open()
+        return self.store
+
     @contextmanager
     def pinned(self) -> Iterator[LookupTables]:
         """Pin one snapshot of all tables, which later writes of the replicator do not change."""
-        if self.store is None and time.monotonic() >= self._due_s:
-            self._open()
-        if self.store is None:
+        store = self.opened()
+        if store is None:
             yield NoLookupTables()
             return
-        pinned = self.store.pin()
+        pinned = store.pin()
         try:
             yield pinned
         finally:

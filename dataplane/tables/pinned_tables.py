@@ -1,0 +1,117 @@
+"""Snapshot of a host's look-up tables: tables, rows by key and by prefix, and figures, as of one moment."""
+
+import struct
+from typing import Any, Final, NamedTuple
+
+import lmdb
+
+from dataplane.stages.decoding import decode_json
+from dataplane.tables.lookup_stats import TableStats, read_stats
+from dataplane.tables.lookups import TableRecord, decode_table, row_key, rows_prefix
+
+VERSION: Final = struct.Struct(">Q")  # of a row: precedes its JSON text, which is empty if the row was removed
+OFFSET: Final = b"offset"
+STATS_OFFSET: Final = b"stats-offset"  # the offset that the figures in `stats` belong to
+
+
+class StoredRow(NamedTuple):
+    """A row as stored: its key, its version, and its object as JSON text."""
+
+    key: str
+    version: int
+    row: bytes
+
+
+class StoredRows(NamedTuple):
+    """Rows in key order (of their UTF-8 bytes). `after`: the last key that was read, "" if no row follows."""
+
+    rows: list[StoredRow]
+    after: str
+
+
+class PinnedTables:
+    """Snapshot of all tables at the time of `LookupStore.pin`."""
+
+    def __init__(self, txn: Any, meta: Any, tables: Any, rows: Any, stats: Any) -> None:
+        self._txn, self._meta, self._tables, self._rows, self._stats = txn, meta, tables, rows, stats
+        self._records: dict[tuple[str, str], TableRecord | None] = {}
+
+    def table(self, tenant: str, name: str) -> TableRecord | None:
+        """Return the newest table of that name, also a removed one; None if this host has none."""
+        named = tenant, name
+        if named not in self._records:
+            value = self._txn.get(table_name(tenant, name), db=self._tables)
+            self._records[named] = decode_table(value) if value is not None else None
+        return self._records[named]
+
+    def row(self, table: str, key: str) -> Any:
+        """Return the row, newly decoded in each call; None if there is none."""
+        try:
+            value = self._txn.get(row_key(table, key), db=self._rows)
+        except (lmdb.BadValsizeError, UnicodeEncodeError):
+            return None  # longer than any row's key, or a lone surrogate: no row has such a key
+        if value is None or len(value) == VERSION.size:
+            return None
+        return decode_json(value[VERSION.size :])
+
+    def stored_row(self, table: str, key: str) -> StoredRow | None:
+        """Return the row as stored; None if there is none. Raises UnicodeEncodeError for a lone surrogate."""
+        value = self._txn.get(row_key(table, key), db=self._rows)
+        if value is None or len(value) == VERSION.size:
+            return None
+        return _stored(key, value)
+
+    def stored_rows(
+        self, table: str, *, prefix: str, after: str, most_rows: int, most_bytes: int, most_read: int
+    ) -> StoredRows:
+        """Return the next rows whose keys start with `prefix` and follow `after` ("" for the first ones).
+
+        `most_bytes`: limit of keys and rows together, which the last row may exceed. `most_read`: limit of the entries
+        that are read, removed rows included, so that the result may be short, or empty, while rows follow.
+        """
+        begin, wanted = rows_prefix(table), row_key(table, prefix)
+        found, read, size, last = list[StoredRow](), 0, 0, b""
+        with self._txn.cursor(db=self._rows) as cursor:
+            last_key = row_key(table, after)
+            is_at_entry = cursor.set_range(max(wanted, last_key))
+            if after and is_at_entry and cursor.key() == last_key:
+                is_at_entry = cursor.next()
+            while is_at_entry and cursor.key().startswith(wanted):
+                if len(found) == most_rows or size >= most_bytes or read == most_read:
+                    return StoredRows(found, last.decode())
+                last, value, read = cursor.key()[len(begin) :], cursor.value(), read + 1
+                if len(value) > VERSION.size:
+                    found.append(_stored(last.decode(), value))
+                    size += len(last) + len(value)
+                is_at_entry = cursor.next()
+        return StoredRows(found, "")
+
+    def stats(self, table: str) -> TableStats | None:
+        """Return the figures of a table; None while they are unknown."""
+        if not has_stats(self._txn, self._meta):
+            return None
+        return read_stats(self._txn, self._stats, table.encode())
+
+    def version(self, table: str, key: str) -> int:
+        """Return the version of a row, also of a removed one; 0 if there never was one."""
+        value = self._txn.get(row_key(table, key), db=self._rows)
+        return int(VERSION.unpack_from(value)[0]) if value is not None else 0
+
+    def close(self) -> None:
+        """End the read transaction."""
+        self._txn.abort()
+
+
+def _stored(key: str, value: bytes) -> StoredRow:
+    return StoredRow(key, VERSION.unpack_from(value)[0], value[VERSION.size :])
+
+
+def has_stats(txn: Any, meta: Any) -> bool:
+    """Return True if the figures of the tables belong to the store's offset."""
+    known = txn.get(STATS_OFFSET, db=meta)
+    return known is not None and known == txn.get(OFFSET, default=VERSION.pack(0), db=meta)
+
+
+def table_name(tenant: str, name: str) -> bytes:
+    """Return the key of a table's record in the store."""
+    return f"{tenant}/{name}".encode()

@@ -1,0 +1,1 @@
+"""Queries (reads) of the feature `lookups`."""

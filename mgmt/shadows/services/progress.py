@@ -7,7 +7,7 @@ import structlog
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
-from dataplane.tables.shadows import ShadowProgress, ShadowSample
+from dataplane.tables.shadows import UNIT_KINDS, ShadowProgress, ShadowSample
 from mgmt.models import Pipe, PipeMigration, Shadow
 from mgmt.shadows.models import KIND_NAMES
 
@@ -35,7 +35,7 @@ def note_shadow_progress(*, progress: ShadowProgress, now: datetime) -> None:
     row.reached, row.ends = progress.reached, progress.ends
     row.read, row.events = progress.read, progress.events
     row.units = {
-        name: {KIND_NAMES[kind]: count for kind, count in kinds.items()} for name, kinds in progress.units.items()
+        name: {KIND_NAMES[kind]: kinds.get(kind, 0) for kind in UNIT_KINDS} for name, kinds in progress.units.items()
     }
     row.fields = {name: _storable_keys(counts) for name, counts in progress.fields.items()}
     row.rejected = _storable_keys(progress.rejected)

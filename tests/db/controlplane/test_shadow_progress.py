@@ -138,6 +138,11 @@ def test_report_of_an_unknown_run_is_ignored(shadow: Shadow):
     assert Shadow.objects.get().events == 0
 
 
+def test_stored_results_have_every_kind_although_the_driver_reports_only_those_that_occur(shadow: Shadow):
+    row = note(shadow, units={"crm": {"equal": 60}})
+    assert row.units == {"crm": {"equal": 60, "different": 0, "only_live": 0, "only_draft": 0, "not_sent": 0}}
+
+
 def test_report_of_a_driver_that_waits_does_not_start_the_run(shadow: Shadow):
     row = note(shadow, ends={}, reached={}, error="a table of the draft is missing", events=0, units={})
     assert (row.is_waiting, row.error, row.started_at) == (True, "a table of the draft is missing", None)

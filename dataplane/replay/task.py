@@ -15,7 +15,7 @@ from dataplane.expr import CostLimitError, EvaluationError
 from dataplane.ledger.meta import Headers, MessageMeta, read_meta
 from dataplane.ledger.units import position_of
 from dataplane.names import PartitionKey, transform_node
-from dataplane.plan import CompiledPlan, StageError, compile_plan
+from dataplane.plan import CompiledPlan, StageError
 from dataplane.plan.masked_fields import MaskedField
 from dataplane.plan.through import EndedUnit, pass_through
 from dataplane.process.budget import PassBudget
@@ -36,7 +36,7 @@ ASK_S: Final = 5.0
 
 
 class ReplayTask(Struct, frozen=True):
-    """Input of one Spark task, which compiles its own plan.
+    """Input of one Spark task; its worker compiles the plan.
 
     generation: of the ingest topic
     units_per_s: the task's share of the replay's rate
@@ -57,14 +57,14 @@ class ReplayTask(Struct, frozen=True):
 class ReplayTaskRun:
     """Execution of a task.
 
+    plan:     compiled from the task's spec
     consumer: for assigned partitions, with offset reset `error`
     producer: an idempotent producer; None in a rehearsal
     rows:     the tenant's look-up tables
     """
 
-    def __init__(self, task: ReplayTask, consumer: Any, producer: Any, rows: TableRows) -> None:
-        self._task, self._consumer, self._rows = task, consumer, rows
-        self._plan: CompiledPlan = compile_plan(task.spec, task.salt)
+    def __init__(self, task: ReplayTask, plan: CompiledPlan, consumer: Any, producer: Any, rows: TableRows) -> None:
+        self._task, self._plan, self._consumer, self._rows = task, plan, consumer, rows
         self._selection = EventSelection(task.record, task.masks)
         self._copies = None if producer is None else CopyProducer(producer, task.egress, self._plan.spread)
         self._facts = PassageFacts()
@@ -87,7 +87,8 @@ class ReplayTaskRun:
                 self._copies.drop()
             return TaskResult(self._place, self._task.range.first, error=str(exc))
         self.result.reached = min(self._next, self._task.range.end)
-        if not self._task.record.rehearsal:
+        if self._copies is not None:
+            self.result.ends = self._copies.ends
             self.result.facts = self._facts.serialized()
         return self.result
 
@@ -101,8 +102,8 @@ class ReplayTaskRun:
             if time.monotonic() >= (deadline_s if self.result.read else began_s + FIRST_S):
                 break
             for message in self._consumer.consume(READ_SIZE, READ_S):
-                if message.error() is not None:
-                    self._handle_error(message.error())
+                if (error := message.error()) is not None:
+                    self._handle_error(error)
                     break
                 due_s = began_s + self._sent / self._task.units_per_s
                 if self.result.read and not _wait_until(due_s, deadline_s):
@@ -135,6 +136,8 @@ class ReplayTaskRun:
     def _take(self, message: Message) -> None:
         """Run one record of the ingest topic, if the replay selects it. Raises NotStoredError."""
         offset = int(message.offset() or 0)
+        if offset < self._next or message.partition() != self._place[1]:
+            return  # fetched for an earlier task of this worker
         if offset >= self._task.range.end:  # retention or compaction has left a gap before it
             self._next = self._task.range.end
             return
@@ -174,11 +177,13 @@ class ReplayTaskRun:
         if self._copies is not None and passage.sent:
             refused = self._copies.send(event, passage.sent, self._clock.now_us())
             self._sent += len(passage.sent)
-        ended = [*passage.ended, *refused]
-        failed = {(one.node, one.child) for one in refused}
+        failed = {(one.node, one.child) for one in refused} if refused else None
         result.asked += 1
-        result.filtered += sum(one.outcome == "filtered" for one in ended)
-        result.failed += sum(one.outcome == "dead" for one in ended)
+        for one in (ended := passage.ended + refused):
+            if one.outcome == "filtered":
+                result.filtered += 1
+            else:
+                result.failed += 1
         self._facts.add(position, passage, ended)
         for meta, made in passage.sent:
             if failed and (transform_node(meta.destination), meta.child) in failed:
@@ -195,7 +200,8 @@ def _no_limit() -> None:
 def _wait_until(due_s: float, deadline_s: float) -> bool:
     """Wait until a time of the monotonic clock; return False at once if it, or the time now, is past the deadline."""
     now_s = time.monotonic()
-    if max(due_s, now_s) >= deadline_s:
+    if now_s >= deadline_s or due_s >= deadline_s:
         return False
-    time.sleep(max(0.0, due_s - now_s))
+    if due_s > now_s:  # a sleep of no time, too, would be a system call for each event
+        time.sleep(due_s - now_s)
     return True

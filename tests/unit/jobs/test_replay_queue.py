@@ -17,6 +17,7 @@ from dataplane.ledger.bins import Bin
 from dataplane.ledger.meta import read_meta
 from dataplane.ledger.units import format_position, position_of
 from dataplane.names import AUDIT_TOPIC
+from dataplane.plan import compile_plan
 from dataplane.process.lookups import NoLookupTables, TenantRows
 from dataplane.replay.decisions import FAILED, PAUSED
 from dataplane.replay.progress_log import read_progress
@@ -75,7 +76,8 @@ class Driver:
         if (most := self.stops_at.pop(task.range.place[1], None)) is not None:
             task = msgspec.structs.replace(task, range=task.range._replace(end=task.range.first + most))
         producer = None if task.record.rehearsal else self.world.producer()
-        return ReplayTaskRun(task, self.world.reader(), producer, TenantRows(NoLookupTables(), "t")).run()
+        plan = compile_plan(task.spec, task.salt)
+        return ReplayTaskRun(task, plan, self.world.reader(), producer, TenantRows(NoLookupTables(), "t")).run()
 
     def turn(self, slots: int = 2) -> bool:
         return self.queue.turn(self.world.cell, self.records, slots)

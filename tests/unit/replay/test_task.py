@@ -11,6 +11,7 @@ from dataplane.ledger.bins import Bin
 from dataplane.ledger.facts import ACKED, EXPLODED, INGEST, LOG, PROCESS, Fact, FactKey
 from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.ledger.units import position_of
+from dataplane.plan import compile_plan
 from dataplane.process.lookups import NoLookupTables, TenantRows
 from dataplane.record_limits import BODY_BYTES
 from dataplane.replay import copies
@@ -50,7 +51,8 @@ def ran(world: ReplayWorld, record: ReplayRecord, spec: PipeSpec, producer: Any 
     made = None if record.rehearsal else world.producer() if producer is None else producer
     end = where.pop("end", len(world.kafka.logs["penstock.c1.ingest.g1", where.get("partition", 0)]))
     rows = TenantRows(NoLookupTables(), "t")
-    return ReplayTaskRun(task_of(record, spec, end, **where), world.reader(), made, rows).run()
+    task = task_of(record, spec, end, **where)
+    return ReplayTaskRun(task, compile_plan(task.spec, task.salt), world.reader(), made, rows).run()
 
 
 def metas(world: ReplayWorld) -> list[MessageMeta]:
@@ -246,7 +248,7 @@ def test_rehearsal_counts_the_same_and_writes_nothing():
     assert (rehearsal.facts, world.copies()) == ({}, [])
     real = ran(world, replay(destinations=["crm", "erp"]), spec_of(**MANY))
     assert len(world.copies()) == 10
-    real.facts = {}
+    real.facts, real.ends = {}, {}
     assert rehearsal == real
 
 

@@ -12,13 +12,16 @@ from typing import Any, Final
 
 import msgspec
 from confluent_kafka import KafkaException
-from msgspec import Struct
+from msgspec import Struct, field
 
 from dataplane.jobs.driver_decisions import back_off_s
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter, ReportWriteError
+from dataplane.jobs.replay_gate import ReplayGate
+from dataplane.jobs.transmit_offsets import TransmitOffsets
 from dataplane.plan import compile_plan
 from dataplane.plan.masked_fields import MaskedField, masked_fields
 from dataplane.process.plans import PlanCache
+from dataplane.replay.backlog import CopyBacklog, WrittenJob
 from dataplane.replay.decisions import (
     ABORTED,
     FAILED,
@@ -36,8 +39,8 @@ from dataplane.replay.decisions import (
 )
 from dataplane.replay.offsets import resolve
 from dataplane.replay.progress_log import read_progress
-from dataplane.replay.ranges import first_progress, merged, next_tasks
-from dataplane.replay.result import TaskResult, book_of
+from dataplane.replay.ranges import OffsetRange, first_progress, merged, next_tasks
+from dataplane.replay.result import TaskResult, book_of, ends_of
 from dataplane.replay.task import ReplayTask
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import CellRecord, PlanRecord, ReplayRecord
@@ -59,6 +62,7 @@ class ReplayState(Struct):
     due_s:    time before which it does nothing, for its rate or after an error; monotonic clock, as `last_s`
     last_s:   its last turn; 0 if it had none
     failures: errors since its last turn without one
+    backlog:  copies that wait for their destinations
     crashes:  jobs since the last progress in which the process of a task ended
     is_undecided: True after an error in the decision on its next step
     """
@@ -69,6 +73,7 @@ class ReplayState(Struct):
     last_s: float = 0.0
     failures: int = 0
     crashes: int = 0
+    backlog: CopyBacklog = field(default_factory=CopyBacklog)
     is_undecided: bool = False
 
     @property
@@ -87,9 +92,12 @@ class ReplayQueue:
         reporter: QueryLedgerReporter,
         reader: Any,
         run: RunTasks,
+        *,
+        offsets: TransmitOffsets,
     ) -> None:
         """`reader`: consumer for assigned partitions, which reports the end of a partition."""
         self._table, self._reporter, self._reader, self._run_tasks = table, reporter, reader, run
+        self._gate = ReplayGate(offsets, reporter.highs)
         self._plans = PlanCache(table, fernet_keys)
         self._needs_salt: dict[tuple[str, int], bool] = {}
         self._masked: dict[str, frozenset[MaskedField]] = {}
@@ -142,13 +150,15 @@ class ReplayQueue:
             return None
         try:
             step = next_step(record, state.progress, self._context(cell, record, slots))
+            if step.action == "run" and not record.rehearsal and state.due_s <= time.monotonic():
+                step = self._gate.step(cell, record, state.backlog)
         except Exception as exc:
             log.exception("replay %s: no next step: %s", record.replay, str(exc)[:2_000])
             state.is_undecided = True
             self._back_off(cell, state)
             return None
         state.is_undecided = False
-        if step.action == "wait":
+        if step.action == "wait" and step.reason:
             self._note(cell, state, step.reason)
         elif step.action == "end":
             self._end(cell, state, step.reason)
@@ -177,8 +187,13 @@ class ReplayQueue:
         record, progress = state.record, state.progress
         if progress is None:
             raise ValueError(f"{record.replay} has no range")
-        began_s = time.monotonic()
-        results = self._run_tasks(self._tasks(cell, record, progress, slots))
+        began_s, rate_per_s = time.monotonic(), self._rate(record)
+        if not record.rehearsal:
+            rate_per_s = state.backlog.begin_job(began_s, rate_per_s)
+        results = self._run_tasks(self._tasks(cell, record, next_tasks(progress, slots, rate_per_s)))
+        took_s, units = time.monotonic() - began_s, sum(sum(result.units.values()) for result in results)
+        if ends := ends_of(results, cell.topics["egress"].name):
+            state.backlog.jobs.append(WrittenJob(ends, units, took_s, began_s + took_s))
         facts = book_of(record.replay, record.bucket, results)
         if len(facts) and not record.rehearsal:
             sent = any(result.units for result in results)
@@ -192,11 +207,9 @@ class ReplayQueue:
         if state.crashes >= MOST_CRASHES:
             self._end(cell, state, crash_reason(cell.topics["ingest"], results))
             return
-        units = sum(after.units.values()) - sum(progress.units.values())
-        took_s = time.monotonic() - began_s
         state.due_s = time.monotonic()
         if not record.rehearsal:
-            state.due_s += pause_s(units, self._rate(record), took_s)
+            state.due_s += pause_s(units, rate_per_s, state.due_s - began_s)
         errors = [result.error for result in results if result.error]
         if errors:
             raise ReportWriteError("; ".join(errors))
@@ -204,7 +217,9 @@ class ReplayQueue:
         if waits:
             state.due_s += TABLES_S
 
-    def _tasks(self, cell: CellRecord, record: ReplayRecord, progress: ReplayProgress, slots: int) -> list[ReplayTask]:
+    def _tasks(
+        self, cell: CellRecord, record: ReplayRecord, ranges: list[tuple[OffsetRange, float]]
+    ) -> list[ReplayTask]:
         plan, pipe = self._table.plan(record.pipe, record.revision), self._table.pipe(record.pipe)
         if plan is None or pipe is None:
             raise ValueError(f"{record.replay} has no plan")
@@ -222,7 +237,7 @@ class ReplayQueue:
                 rate,
                 masks,
             )
-            for one, rate in next_tasks(progress, slots, self._rate(record))
+            for one, rate in ranges
         ]
 
     def _rate(self, record: ReplayRecord) -> float:

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter
 from dataplane.jobs.replay_queue import KIND, ReplayQueue
 from dataplane.jobs.replay_task import run_replay_task
+from dataplane.jobs.transmit_offsets import TransmitOffsets
 from dataplane.replay.result import TaskResult
 from dataplane.replay.task import ReplayTask
 from dataplane.retrier.redriver import place_reader
@@ -89,7 +90,8 @@ class ReplaySupervisor:
         self._context.setLocalProperty("spark.scheduler.pool", KIND)
         reporter = QueryLedgerReporter(self._settings.kafka, self._cell_name, KIND)
         reader = place_reader(self._settings.kafka)
-        queue = ReplayQueue(self._table, self._settings.fernet_keys, reporter, reader, self._run_tasks)
+        offsets, keys = TransmitOffsets(self._settings.kafka, reader), self._settings.fernet_keys
+        queue = ReplayQueue(self._table, keys, reporter, reader, self._run_tasks, offsets=offsets)
         try:
             while self._records and not self._ending.is_set() and self._cell is not None:
                 took_turn = False
@@ -103,6 +105,7 @@ class ReplaySupervisor:
                 if not took_turn:
                     self._ending.wait(TURN_S)
         finally:
+            offsets.close()
             reader.close()
             reporter.close()
 

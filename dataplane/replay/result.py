@@ -99,3 +99,12 @@ def book_of(account: str, bucket: int, results: Iterable[TaskResult]) -> FactBoo
             if key in result.facts:
                 book.extend(account, bucket, key, BitMap64.deserialize(result.facts[key]))
     return book
+
+
+def ends_of(results: Iterable[TaskResult], topic: str) -> dict[PartitionKey, int]:
+    """Return the offset after the last copy of a job, by partition of `topic` (egress)."""
+    ends: dict[PartitionKey, int] = {}
+    for result in results:
+        for partition, end in result.ends.items():
+            ends[topic, partition] = max(ends.get((topic, partition), 0), end)
+    return ends

@@ -12,6 +12,7 @@ from msgspec import Struct
 from dataplane.causes import Cause
 from dataplane.ledger.breakdown import Slice
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
+from dataplane.ledger.replay_buckets import replay_bucket
 from dataplane.ledger.stopwatch import stamp
 from dataplane.names import transform_node
 from dataplane.plan.through import EndedUnit
@@ -51,7 +52,7 @@ def copy_meta(record: ReplayRecord, meta: MessageMeta, position: int, stored_ms:
     return msgspec.structs.replace(
         meta,
         replay=record.replay,
-        bucket=record.bucket,
+        bucket=replay_bucket(record.bucket, position),
         revision=record.revision,
         position=position,
         stored_ms=stored_ms,

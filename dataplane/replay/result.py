@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from pyroaring import BitMap64
 
 from dataplane.ledger.facts import ACKED, EXPLODED, INGEST, PROCESS, Fact, FactBook, FactKey
+from dataplane.ledger.replay_buckets import spread
 from dataplane.names import PROCESS_NODES, PartitionKey, transform_node
 from dataplane.plan.through import EndedUnit, Passage
 
@@ -90,14 +91,15 @@ class PassageFacts:
 
 
 def book_of(account: str, bucket: int, results: Iterable[TaskResult]) -> FactBook:
-    """Return the facts of a job's tasks in one book, for an audit record."""
+    """Return the facts of a job's tasks in one book, for an audit record. `bucket`: minute of the replay's creation."""
     book = FactBook()
     results = list(results)
     keys = {key: None for result in results for key in result.facts}
     for key in sorted(keys, key=lambda key: key == _ASKED):  # stable: asked events stay last
         for result in results:
             if key in result.facts:
-                book.extend(account, bucket, key, BitMap64.deserialize(result.facts[key]))
+                for its_bucket, positions in spread(bucket, BitMap64.deserialize(result.facts[key])).items():
+                    book.extend(account, its_bucket, key, positions)
     return book
 
 

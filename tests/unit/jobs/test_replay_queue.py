@@ -14,6 +14,7 @@ from dataplane.jobs import replay_queue
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.meta import read_meta
+from dataplane.ledger.replay_buckets import replay_bucket
 from dataplane.ledger.units import format_position, position_of
 from dataplane.names import AUDIT_TOPIC
 from dataplane.replay.decisions import FAILED, PAUSED
@@ -81,7 +82,7 @@ def test_replay_sends_every_event_once_and_counts_it(world: ReplayWorld, table: 
     assert account(world).count(Bin.QUEUED) == len(account(world).acked) == EVENTS
     for audit in world.audits():
         assert (audit.writer, audit.kind, audit.inputs) == ("replay", "replay", [])
-        assert {(fact.pipe, fact.bucket) for fact in audit.facts} == {("rep_1", 999)}
+        assert {(fact.pipe, fact.bucket) for fact in audit.facts} == {("rep_1", replay_bucket(999, 0))}
         assert {mark.topic for mark in audit.outputs} == {EGRESS}
     last = world.audits()[-1].outputs
     assert {mark.partition: mark.offset for mark in last} == {

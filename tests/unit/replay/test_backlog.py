@@ -79,7 +79,7 @@ def test_queue_before_a_slow_destination_stays_short():
 
 
 def test_rate_grows_again_when_the_destination_is_faster():
-    rates, _ = replayed(1_000, [100] * 20 + [1_000] * 40)
+    rates, _ = replayed(1_000, [100.0] * 20 + [1_000.0] * 40)
     assert rates[19] < 150
     assert rates[-1] == 1_000
 

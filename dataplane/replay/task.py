@@ -102,6 +102,8 @@ class ReplayTaskRun:
             if time.monotonic() >= (deadline_s if self.result.read else began_s + FIRST_S):
                 break
             for message in self._consumer.consume(READ_SIZE, READ_S):
+                if self._next >= self._task.range.end:
+                    break  # the end of the partition may follow in the same batch
                 if (error := message.error()) is not None:
                     self._handle_error(error)
                     break

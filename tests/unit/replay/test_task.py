@@ -285,6 +285,20 @@ def test_partition_that_ends_before_the_range_is_an_error_and_nothing_is_skipped
     assert "before offset 5" in result.error
 
 
+def test_end_of_the_partition_at_the_end_of_the_range_is_no_error():
+    """Kafka reports it in the same batch as the last event."""
+    world = ReplayWorld()
+    for number in range(3):
+        world.ingest(number)
+    reader = world.reader()
+    consume = reader.consume
+    reader.consume = lambda *args: [*consume(*args), *consume(*args)]  # type: ignore[method-assign]
+    task = task_of(replay(), spec_of(), 3)
+    rows = TenantRows(NoLookupTables(), "t")
+    result = ReplayTaskRun(task, compile_plan(task.spec, task.salt), reader, world.producer(), rows).run()
+    assert (result.reached, result.error) == (3, "")
+
+
 def test_task_reads_to_the_end_of_its_range_only():
     world = ReplayWorld()
     for number in range(9):

@@ -9,7 +9,7 @@ import msgspec
 from dataplane.jobs.transmit_offsets import TransmitOffsets
 from dataplane.ledger.audit import OffsetMark
 from dataplane.names import PartitionKey
-from dataplane.replay.backlog import CopyBacklog, slow_reason
+from dataplane.replay.backlog import CopyBacklog, WrittenJob, slow_reason
 from dataplane.replay.decisions import ReplayStep
 from dataplane.tables.records import CellRecord, ReplayRecord, TopicRecord
 
@@ -27,16 +27,19 @@ class ReplayGate:
 
     def step(self, cell: CellRecord, record: ReplayRecord, backlog: CopyBacklog) -> ReplayStep:
         """Return the step "run", or "wait", with the reason if it has taken long. Raises KafkaException."""
-        if backlog.jobs:
-            committed, now_s = self._offsets.committed(cell), time.monotonic()
-            passed = [job for job in backlog.passed(committed, now_s) if not job.diverted]
-            if passed and (ends := self._slow_ends(cell, record)):
-                moved = [msgspec.structs.replace(job, ends=ends, ended_s=now_s, diverted=True) for job in passed]
-                backlog.jobs = moved + backlog.jobs
-            if backlog.is_full:
-                is_long = backlog.wait(now_s) > LONG_S
-                return ReplayStep("wait", slow_reason(record.destinations) if is_long else "")
-        return ReplayStep("run")
+        committed, now_s = self._offsets.committed(cell), time.monotonic()
+        moved: list[WrittenJob] = []
+        for job in backlog.passed(committed, now_s):
+            ends = {} if job.diverted else self._slow_ends(cell, record)
+            if ends:
+                moved.append(msgspec.structs.replace(job, ends=ends, ended_s=now_s, diverted=True))
+            else:
+                backlog.taken += job.units
+        backlog.jobs = moved + backlog.jobs
+        if not backlog.is_full:
+            return ReplayStep("run")
+        is_long = backlog.wait(now_s) > LONG_S
+        return ReplayStep("wait", slow_reason(record.destinations) if is_long else "")
 
     def _slow_ends(self, cell: CellRecord, record: ReplayRecord) -> dict[PartitionKey, int]:
         """Return the ends of the slow lane's topic if it serves a destination of the replay; else {}.

@@ -193,7 +193,7 @@ class ReplayQueue:
         results = self._run_tasks(self._tasks(cell, record, next_tasks(progress, slots, rate_per_s)))
         took_s, units = time.monotonic() - began_s, sum(sum(result.units.values()) for result in results)
         if ends := ends_of(results, cell.topics["egress"].name):
-            state.backlog.jobs.append(WrittenJob(ends, units, took_s, began_s + took_s))
+            state.backlog.add(WrittenJob(ends, units, began_s + took_s))
         facts = book_of(record.replay, record.bucket, results)
         if len(facts) and not record.rehearsal:
             sent = any(result.units for result in results)

@@ -106,18 +106,13 @@ def killed(plane: DataPlane, number: int) -> ReplayKill:
 
     def is_due() -> bool:
         history = history_of(plane, REPLAY)
-        return bool(history) and history[-1].progress.asked >= due and plane.is_running() and bool(workers(plane))
+        return (
+            bool(history) and history[-1].progress.asked >= due and plane.is_running() and bool(replay_workers(plane))
+        )
 
     until(is_due, f"{due} events are replayed", WAIT_S, seen=lambda: history_of(plane, REPLAY)[-1:])
     assert not history_of(plane, REPLAY)[-1].progress.done
     return kill(plane, VICTIMS[number % len(VICTIMS)])
-
-
-def workers(plane: DataPlane) -> list[int]:
-    try:
-        return replay_workers(plane)
-    except (LookupError, AssertionError):
-        return []
 
 
 def check_account(plane: DataPlane, asked: BitMap64) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 import psutil
 from confluent_kafka import Consumer, TopicPartition
 
+from controlplane.compute.processes import signal_all
 from dataplane.ledger.meta import read_meta
 from dataplane.ledger.units import place_of
 from dataplane.tables.redrives import format_place
@@ -84,18 +85,27 @@ def kill(plane: DataPlane, victim: Victim) -> ReplayKill:
     if victim == "driver":
         os.kill(plane.driver_pid(), signal.SIGKILL)
     else:
-        for pid in replay_workers(plane):
-            os.kill(pid, signal.SIGKILL)
+        signal_all(replay_workers(plane), signal.SIGKILL)
     return ReplayKill(victim, time.time_ns() // 1_000_000)
 
 
-def replay_workers(plane: DataPlane) -> list[int]:
-    """Return the process ids of the Python workers that run no lane."""
+def replay_workers(plane: DataPlane) -> list[psutil.Process]:
+    """Return the Python workers that run no lane; none while the application starts or ends."""
     plane.heartbeats.refresh()
     lanes = {beat.pid for beat in plane.heartbeats.latest.values()}
-    jvm = psutil.Process(plane.driver_pid())
-    daemons = [one for one in jvm.children() if any("pyspark.daemon" in word for word in one.cmdline())]
-    return [one.pid for daemon in daemons for one in daemon.children() if one.pid not in lanes]
+    try:
+        children = psutil.Process(plane.driver_pid()).children()
+        daemons = [one for one in children if _is_daemon(one)]
+        return [one for daemon in daemons for one in daemon.children() if one.pid not in lanes]
+    except (psutil.Error, AssertionError):  # a process of it, or all of it, has just ended
+        return []
+
+
+def _is_daemon(process: psutil.Process) -> bool:
+    try:
+        return any("pyspark.daemon" in word for word in process.cmdline())
+    except psutil.Error:  # it has ended, or is a zombie that Java has yet to reap
+        return False
 
 
 def copies_by_position(plane: DataPlane, replay: str) -> dict[int, list[int]]:

@@ -31,7 +31,7 @@ PART_S: Final = 2.0  # of live events, after which the replay may have ended
 FILL_PER_S: Final = 20_000.0  # below the quota of the pipe's tenant
 RATE_PER_S: Final = 100_000.0  # the highest quota
 WAIT_S: Final = 1_800.0
-SAMPLE_S: Final = 0.5
+SAMPLE_S: Final = 2.0  # a sample reads the environment of every process
 
 
 class Round(NamedTuple):

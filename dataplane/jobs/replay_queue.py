@@ -4,16 +4,20 @@ It does not know Spark: `RunTasks` runs the tasks of a job.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 import msgspec
 
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter, ReportWriteError
+from dataplane.jobs.replay_gate import ReplayGate
 from dataplane.jobs.run_queue import RunQueue, RunState, now_us
+from dataplane.jobs.transmit_offsets import TransmitOffsets
 from dataplane.plan import compile_plan
 from dataplane.plan.masked_fields import MaskedField, masked_fields
 from dataplane.process.plans import PlanCache
+from dataplane.replay.backlog import CopyBacklog, WrittenJob
 from dataplane.replay.decisions import (
     ReplayContext,
     crash_reason,
@@ -25,8 +29,8 @@ from dataplane.replay.decisions import (
 )
 from dataplane.replay.offsets import resolve
 from dataplane.replay.progress_log import read_progress
-from dataplane.replay.ranges import first_progress, merged, next_tasks
-from dataplane.replay.result import TaskResult, book_of
+from dataplane.replay.ranges import OffsetRange, first_progress, merged, next_tasks
+from dataplane.replay.result import TaskResult, book_of, ends_of
 from dataplane.replay.task import ReplayTask
 from dataplane.replay.turns import RunStep, WaitingRun
 from dataplane.tables.control import ControlTable
@@ -52,13 +56,21 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
         reporter: QueryLedgerReporter,
         reader: Any,
         run: RunTasks,
+        *,
+        offsets: TransmitOffsets,
     ) -> None:
         """`reader`: consumer for assigned partitions, which reports the end of a partition."""
         super().__init__(table, reporter, reader)
         self._run_tasks = run
+        self._offsets, self._gate = offsets, ReplayGate(offsets, reporter.highs)
+        self._backlogs: dict[str, CopyBacklog] = defaultdict(CopyBacklog)  # by replay, copies that wait for delivery
         self._plans = PlanCache(table, fernet_keys)
         self._needs_salt: dict[tuple[str, int], bool] = {}
         self._masked: dict[str, frozenset[MaskedField]] = {}
+
+    def close(self) -> None:
+        """Close the clients that ask for the offsets of transmit lanes."""
+        self._offsets.close()
 
     def _read_progress(self, topic: str) -> dict[str, ReplayProgress]:
         return read_progress(self._reader, topic)
@@ -75,7 +87,11 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
         return WaitingRun(record.replay, tenant, record.bucket, state.due_s, state.last_s)
 
     def _next_step(self, cell: CellRecord, state: _State, slots: int) -> RunStep:
-        return next_step(state.record, state.progress, self._context(cell, state.record, slots))
+        record = state.record
+        step = next_step(record, state.progress, self._context(cell, record, slots))
+        if step.action == "run" and not record.rehearsal and state.due_s <= time.monotonic():
+            return self._gate.step(cell, record, self._backlogs[record.replay])
+        return step
 
     def _resolve(self, cell: CellRecord, state: _State) -> None:
         record = state.record
@@ -88,8 +104,13 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
         record, progress = state.record, state.progress
         if progress is None:
             raise ValueError(f"{record.replay} has no range")
-        began_s = time.monotonic()
-        results = self._run_tasks(self._tasks(cell, record, progress, slots))
+        began_s, rate_per_s, backlog = time.monotonic(), self._rate(record), self._backlogs[record.replay]
+        if not record.rehearsal:
+            rate_per_s = backlog.begin_job(began_s, rate_per_s)
+        results = self._run_tasks(self._tasks(cell, record, next_tasks(progress, slots, rate_per_s)))
+        took_s, units = time.monotonic() - began_s, sum(sum(result.units.values()) for result in results)
+        if ends := ends_of(results, cell.topics["egress"].name):
+            backlog.add(WrittenJob(ends, units, began_s + took_s))
         facts = book_of(record.replay, record.bucket, results)
         if len(facts) and not record.rehearsal:
             sent = any(result.units for result in results)
@@ -103,11 +124,9 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
         if state.crashes_too_often(has_crashed=bool(crashed), has_advanced=after.read > progress.read):
             self._end(cell, state, crash_reason(cell.topics["ingest"], crashed))
             return
-        units = sum(after.units.values()) - sum(progress.units.values())
-        took_s = time.monotonic() - began_s
         state.due_s = time.monotonic()
         if not record.rehearsal:
-            state.due_s += pause_s(units, self._rate(record), took_s)
+            state.due_s += pause_s(units, rate_per_s, state.due_s - began_s)
         errors = [result.error for result in results if result.error]
         if errors:
             raise ReportWriteError("; ".join(errors))
@@ -115,7 +134,9 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
         if waits:
             state.due_s += TABLES_S
 
-    def _tasks(self, cell: CellRecord, record: ReplayRecord, progress: ReplayProgress, slots: int) -> list[ReplayTask]:
+    def _tasks(
+        self, cell: CellRecord, record: ReplayRecord, ranges: list[tuple[OffsetRange, float]]
+    ) -> list[ReplayTask]:
         plan, pipe = self._table.plan(record.pipe, record.revision), self._table.pipe(record.pipe)
         if plan is None or pipe is None:
             raise ValueError(f"{record.replay} has no plan")
@@ -133,7 +154,7 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
                 rate,
                 masks,
             )
-            for one, rate in next_tasks(progress, slots, self._rate(record))
+            for one, rate in ranges
         ]
 
     def _rate(self, record: ReplayRecord) -> float:

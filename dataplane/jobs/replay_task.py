@@ -6,17 +6,16 @@ from typing import Final
 
 from pyspark import TaskContext
 
-from dataplane.plan import compile_plan
+from dataplane.jobs.replay_worker import ReplayWorker
 from dataplane.replay.result import TaskResult
 from dataplane.replay.task import ReplayTask, ReplayTaskRun
-from dataplane.retrier.redriver import place_reader
-from dataplane.runtime.kafka import lane_producer
 from dataplane.runtime.lookups import NoLookupTables, TenantRows, open_lookups
 from dataplane.runtime.settings import DataPlaneSettings, settings_from
 from dataplane.runtime.telemetry.logs import log_as_json
 from dataplane.tables.optional_files import OptionalFiles
 
 MOST_ATTEMPTS: Final = 3
+_WORKER: Final = ReplayWorker()  # of this process, which runs one task at a time
 
 
 def run_replay_task(tasks: Iterable[ReplayTask]) -> Iterator[TaskResult]:
@@ -32,21 +31,25 @@ def run_replay_task(tasks: Iterable[ReplayTask]) -> Iterator[TaskResult]:
             error = f"the process of the task ended {MOST_ATTEMPTS} times"
             yield TaskResult(task.range.place, task.range.first, error=error, crashed=True)
             continue
-        yield run_here(task, settings_from())
+        yield run_here(task, settings_from(), _WORKER)
 
 
-def run_here(task: ReplayTask, settings: DataPlaneSettings) -> TaskResult:
+def run_here(task: ReplayTask, settings: DataPlaneSettings, worker: ReplayWorker) -> TaskResult:
     """Run a task with this host's Kafka clients and look-up tables. The plan waits for tables that it lacks."""
-    tables = compile_plan(task.spec, task.salt).enrich.tables
+    plan = worker.plan(task)
     with ExitStack() as stack:
-        rows = open_tenant_rows(stack, settings, task.tenant, has_tables=bool(tables))
-        if table := rows.unknown(tables):
+        rows = open_tenant_rows(stack, settings, task.tenant, has_tables=bool(plan.enrich.tables))
+        if table := rows.unknown(plan.enrich.tables):
             return TaskResult(task.range.place, task.range.first, waits=waiting_for(table))
-        consumer = place_reader(settings.kafka)
-        stack.callback(consumer.close)
-        name = f"replay-{task.range.place[1]}"
-        producer = None if task.record.rehearsal else lane_producer(settings.kafka, name)
-        return ReplayTaskRun(task, consumer, producer, rows).run()
+        is_clean = False
+        try:
+            clients = worker.lend(settings.kafka, produces=not task.record.rehearsal)
+            producer = None if task.record.rehearsal else clients.producer
+            result = ReplayTaskRun(task, plan, clients.consumer, producer, rows).run()
+            is_clean = not result.error
+        finally:
+            worker.give_back(is_clean=is_clean)
+        return result
 
 
 def open_tenant_rows(stack: ExitStack, settings: DataPlaneSettings, tenant: str, *, has_tables: bool) -> TenantRows:

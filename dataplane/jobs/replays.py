@@ -8,6 +8,7 @@ from dataplane.jobs.ledger_reporter import QueryLedgerReporter
 from dataplane.jobs.replay_queue import KIND, ReplayQueue
 from dataplane.jobs.replay_task import run_replay_task
 from dataplane.jobs.run_supervisor import RunSupervisor
+from dataplane.jobs.transmit_offsets import TransmitOffsets
 from dataplane.replay.result import TaskResult
 from dataplane.replay.task import ReplayTask
 from dataplane.tables.records import Record, ReplayRecord
@@ -22,7 +23,8 @@ class ReplaySupervisor(RunSupervisor[ReplayRecord]):
         return (record.replay, record) if isinstance(record, ReplayRecord) else None
 
     def _queue(self, reporter: QueryLedgerReporter, reader: Any) -> ReplayQueue:
-        return ReplayQueue(self._table, self._settings.fernet_keys, reporter, reader, self._run_tasks)
+        offsets, keys = TransmitOffsets(self._settings.kafka, reader), self._settings.fernet_keys
+        return ReplayQueue(self._table, keys, reporter, reader, self._run_tasks, offsets=offsets)
 
     def _run_tasks(self, tasks: list[ReplayTask]) -> list[TaskResult]:
         """Run the tasks at the same time, as one Spark job."""

@@ -100,6 +100,9 @@ class RunQueue(ABC, Generic[R, P]):
         """The runs that have ended."""
         return {run for run, state in self._states.items() if state.progress is not None and state.progress.done}
 
+    def close(self) -> None:
+        """Close the clients of the queue."""
+
     # -- kinds of runs ---------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -150,7 +153,7 @@ class RunQueue(ABC, Generic[R, P]):
             self._back_off(cell, state)
             return None
         state.is_undecided = False
-        if step.action == "wait":
+        if step.action == "wait" and step.reason:
             self._note(cell, state, step.reason)
         elif step.action == "end":
             self._end(cell, state, step.reason)

@@ -122,6 +122,7 @@ class RunSupervisor(ABC, Generic[R]):
                 if not took_turn:
                     self._ending.wait(TURN_S)
         finally:
+            queue.close()
             reader.close()
             reporter.close()
 

@@ -5,7 +5,7 @@ unit that the next node has not yet passed is queued; a unit that the next node 
 lost.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct, field
@@ -105,6 +105,22 @@ class BucketAccount(Struct, frozen=True):
     def count(self, name: Bin) -> int:
         """Return the number of units in a bin, over upstream and all destinations."""
         return len(self.upstream[name]) + sum(len(bins[name]) for bins in self.destinations.values())
+
+
+def united_facts(many: Iterable[BucketFacts]) -> BucketFacts:
+    """Return the facts of several buckets of one pipe as those of one, with the highest offsets and marks of any."""
+    facts: dict[FactKey, BitMap64] = {}
+    reach: dict[PartitionKey, int] = {}
+    passed: dict[PartitionKey, int] = {}
+    topics: Mapping[Purpose, Sequence[tuple[str, int]]] = {}
+    for books in many:
+        for key, positions in books.facts.items():
+            facts[key] = facts[key] | positions if key in facts else positions
+        for place, offset in books.reach.items():
+            reach[place] = max(reach.get(place, offset), offset)
+        passed |= books.passed
+        topics = books.topics or topics
+    return BucketFacts(facts, reach, passed, topics)
 
 
 def derive(books: BucketFacts) -> BucketAccount:

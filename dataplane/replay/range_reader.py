@@ -47,6 +47,8 @@ class RangeReader:
                     self._handle_error(message.error())
                     break
                 offset = int(message.offset() or 0)
+                if offset < self.next or (message.topic(), message.partition()) != self._range.place:
+                    continue  # fetched for an earlier range of this consumer
                 if offset >= self._range.end:  # retention or compaction has left a gap before it
                     self.next = self._range.end
                     break

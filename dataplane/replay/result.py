@@ -1,5 +1,6 @@
 """Result of one task of a replay, which Spark returns to the driver: how far it read, its counts and its facts."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
 
@@ -7,6 +8,7 @@ from msgspec import Struct, field
 from pyroaring import BitMap64
 
 from dataplane.ledger.facts import ACKED, EXPLODED, INGEST, PROCESS, Fact, FactBook, FactKey
+from dataplane.ledger.replay_buckets import spread
 from dataplane.names import PROCESS_NODES, PartitionKey, transform_node
 from dataplane.plan.through import EndedUnit, Passage
 
@@ -20,6 +22,7 @@ class TaskResult(Struct):
 
     reached: all events below this offset are done; those that were sent are stored on egress
     counts:  as in dataplane.tables.replays.ReplayProgress
+    ends:    by partition of egress, the offset after the task's last copy
     facts:   positions as a serialized 64-bit roaring bitmap, by the key of the fact
     expired_until_us: ingest time of the first event after a gap that retention has left; 0 without a gap
     error:   reason why the task ended early, for the log; what it reached counts
@@ -35,6 +38,7 @@ class TaskResult(Struct):
     filtered: int = 0
     failed: int = 0
     size_bytes: int = 0
+    ends: dict[int, int] = field(default_factory=dict)
     facts: dict[FactKey, bytes] = field(default_factory=dict)
     expired_until_us: int = 0
     error: str = ""
@@ -49,45 +53,60 @@ class PassageFacts:
     """
 
     def __init__(self) -> None:
-        self._sets: dict[FactKey, BitMap64] = {}
+        # Positions of frequent facts are lists, by the parts of their keys: a set per event, or the hash of a FactKey,
+        # would take as long as the rest of a copy.
+        self._asked: list[int] = []
+        self._passed: defaultdict[int, list[int]] = defaultdict(list)
+        self._sent: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        self._rare: defaultdict[FactKey, list[int]] = defaultdict(list)
 
     def add(self, position: int, passage: Passage, ended: Iterable[EndedUnit]) -> None:
         """Add an event; `ended` has the units of the passage that ended, and those that could not be produced."""
-        self._add(_ASKED, position)
+        self._asked.append(position)
         for child in range(1, passage.children):
-            self._add(FactKey(_EXPLODES_AT, Fact.SENT, EXPLODED, child), position)
+            self._rare[FactKey(_EXPLODES_AT, Fact.SENT, EXPLODED, child)].append(position)
         for child in passage.passed:
-            self._add(_PASSED._replace(child=child), position)
+            self._passed[child].append(position)
         for one in ended:
-            self._add(FactKey(one.node, Fact(one.outcome), one.detail, one.child), position)
+            self._rare[FactKey(one.node, Fact(one.outcome), one.detail, one.child)].append(position)
 
     def sent(self, position: int, destination: str, child: int) -> None:
         """Add a unit that was produced to egress."""
-        self._add(FactKey(transform_node(destination), Fact.SENT, "", child), position)
+        self._sent[destination, child].append(position)
 
     def serialized(self) -> dict[FactKey, bytes]:
         """Return the sets in the order in which they are to be reported: asked events last.
 
         If a report is split, an asked event must not be known before the fate of its units: it would seem to be lost.
         """
-        last = {_ASKED: 2, _PASSED: 1}
-        keys = sorted(self._sets, key=lambda key: (last.get(key._replace(child=0), 0), key))
-        return {key: self._sets[key].serialize() for key in keys}
-
-    def _add(self, key: FactKey, position: int) -> None:
-        known = self._sets.get(key)
-        if known is None:
-            known = self._sets[key] = BitMap64()
-        known.add(position)
+        found = {
+            FactKey(transform_node(destination), Fact.SENT, "", child): positions
+            for (destination, child), positions in self._sent.items()
+        }
+        found = dict(sorted((found | self._rare).items()))
+        found |= {_PASSED._replace(child=child): self._passed[child] for child in sorted(self._passed)}
+        if self._asked:
+            found[_ASKED] = self._asked
+        return {key: BitMap64(positions).serialize() for key, positions in found.items()}
 
 
 def book_of(account: str, bucket: int, results: Iterable[TaskResult]) -> FactBook:
-    """Return the facts of a job's tasks in one book, for an audit record."""
+    """Return the facts of a job's tasks in one book, for an audit record. `bucket`: minute of the replay's creation."""
     book = FactBook()
     results = list(results)
     keys = {key: None for result in results for key in result.facts}
     for key in sorted(keys, key=lambda key: key == _ASKED):  # stable: asked events stay last
         for result in results:
             if key in result.facts:
-                book.extend(account, bucket, key, BitMap64.deserialize(result.facts[key]))
+                for its_bucket, positions in spread(bucket, BitMap64.deserialize(result.facts[key])).items():
+                    book.extend(account, its_bucket, key, positions)
     return book
+
+
+def ends_of(results: Iterable[TaskResult], topic: str) -> dict[PartitionKey, int]:
+    """Return the offset after the last copy of a job, by partition of `topic` (egress)."""
+    ends: dict[PartitionKey, int] = {}
+    for result in results:
+        for partition, end in result.ends.items():
+            ends[topic, partition] = max(ends.get((topic, partition), 0), end)
+    return ends

@@ -15,7 +15,7 @@ from dataplane.expr import CostLimitError, EvaluationError
 from dataplane.ledger.meta import Headers, MessageMeta, read_meta
 from dataplane.ledger.units import position_of
 from dataplane.names import PartitionKey, transform_node
-from dataplane.plan import CompiledPlan, StageError, compile_plan
+from dataplane.plan import CompiledPlan, StageError
 from dataplane.plan.masked_fields import MaskedField
 from dataplane.plan.through import EndedUnit, pass_through
 from dataplane.process.budget import budget_check
@@ -33,7 +33,7 @@ TASK_S: Final = 2.0
 
 
 class ReplayTask(Struct, frozen=True):
-    """Input of one Spark task, which compiles its own plan.
+    """Input of one Spark task; its worker compiles the plan.
 
     generation: of the ingest topic
     units_per_s: the task's share of the replay's rate
@@ -54,15 +54,15 @@ class ReplayTask(Struct, frozen=True):
 class ReplayTaskRun:
     """Execution of a task.
 
+    plan:     compiled from the task's spec
     consumer: for assigned partitions, with offset reset `error`
     producer: an idempotent producer; None in a rehearsal
     rows:     the tenant's look-up tables
     """
 
-    def __init__(self, task: ReplayTask, consumer: Any, producer: Any, rows: TableRows) -> None:
-        self._task, self._rows = task, rows
+    def __init__(self, task: ReplayTask, plan: CompiledPlan, consumer: Any, producer: Any, rows: TableRows) -> None:
+        self._task, self._plan, self._rows = task, plan, rows
         self._reader = RangeReader(consumer, task.range)
-        self._plan: CompiledPlan = compile_plan(task.spec, task.salt)
         self._selection = EventSelection(task.record, task.masks)
         self._copies = None if producer is None else CopyProducer(producer, task.egress, self._plan.spread)
         self._facts = PassageFacts()
@@ -84,7 +84,8 @@ class ReplayTaskRun:
             return TaskResult(self._place, self._task.range.first, error=str(exc))
         self.result.reached, self.result.read = self._reader.next, self._reader.read
         self.result.error = self._reader.error
-        if not self._task.record.rehearsal:
+        if self._copies is not None:
+            self.result.ends = self._copies.ends
             self.result.facts = self._facts.serialized()
         return self.result
 
@@ -136,11 +137,13 @@ class ReplayTaskRun:
         if self._copies is not None and passage.sent:
             refused = self._copies.send(event, passage.sent, self._clock.now_us())
             self._sent += len(passage.sent)
-        ended = [*passage.ended, *refused]
-        failed = {(one.node, one.child) for one in refused}
+        failed = {(one.node, one.child) for one in refused} if refused else None
         result.asked += 1
-        result.filtered += sum(one.outcome == "filtered" for one in ended)
-        result.failed += sum(one.outcome == "dead" for one in ended)
+        for one in (ended := passage.ended + refused):
+            if one.outcome == "filtered":
+                result.filtered += 1
+            else:
+                result.failed += 1
         self._facts.add(position, passage, ended)
         for meta, made in passage.sent:
             if failed and (transform_node(meta.destination), meta.child) in failed:
@@ -153,7 +156,8 @@ class ReplayTaskRun:
 def _wait_until(due_s: float, deadline_s: float) -> bool:
     """Wait until a time of the monotonic clock; return False at once if it, or the time now, is past the deadline."""
     now_s = time.monotonic()
-    if max(due_s, now_s) >= deadline_s:
+    if now_s >= deadline_s or due_s >= deadline_s:
         return False
-    time.sleep(max(0.0, due_s - now_s))
+    if due_s > now_s:  # a sleep of no time, too, would be a system call for each event
+        time.sleep(due_s - now_s)
     return True

@@ -206,7 +206,8 @@ def place_reader(kafka: str) -> Consumer:
             "auto.offset.reset": "error",  # never read from another offset than the assigned one
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 50,
-            "queued.min.messages": 1_000,
+            "fetch.queue.backoff.ms": 10,  # after a full queue; the default of 1 s would be the rate's limit
+            "queued.min.messages": 10_000,
             "queued.max.messages.kbytes": 8 * 1024,
             "reconnect.backoff.max.ms": 1_000,
             "log_level": 3,

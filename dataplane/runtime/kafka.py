@@ -17,13 +17,16 @@ MAX_POLL_INTERVAL_MS: Final = 60_000
 ERROR_LOG_S: Final = 10.0
 
 
-def lane_producer(kafka: str, name: str) -> Producer:
-    """Return a producer for lanes: idempotent, acks=all, without a delivery timeout, so that it waits for brokers."""
+def lane_producer(kafka: str, name: str, linger_ms: int = 1) -> Producer:
+    """Return a producer for lanes: idempotent, acks=all, without a delivery timeout, so that it waits for brokers.
+
+    linger_ms: how long a record waits for others of its batch
+    """
     return Producer(
         {
             **_producer_base(kafka, name),
             "message.timeout.ms": 0,
-            "linger.ms": 1,
+            "linger.ms": linger_ms,
             "queue.buffering.max.messages": 100_000,
             "queue.buffering.max.kbytes": 256 * 1024,
         }

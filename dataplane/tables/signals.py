@@ -50,6 +50,19 @@ def signal_key(signal: DestinationSignal) -> str:
     return f"{signal.pipe}/{signal.destination}/{signal.writer}"
 
 
+def reported_slowness(signal: DestinationSignal) -> bool | None:
+    """Return if the destination is slow; None if this lane's view does not decide it.
+
+    Lanes of first attempts report that a destination is slow, only the slow lane that it is not.
+    """
+    match signal.writer.rpartition("-")[0], signal.slow:
+        case ("transmit", True):
+            return True
+        case ("transmit-slow", False):
+            return False
+    return None
+
+
 def encode_signal(signal: DestinationSignal) -> bytes:
     """Return the signal as MessagePack."""
     return _encoder.encode(signal)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from itertools import islice
 
-from dataplane.ledger.bins import Bin, derive
+from dataplane.ledger.bins import Bin, BucketFacts, derive
 from dataplane.ledger.units import format_position
 from mgmt.ledger.last_seen import last_seen_of
 from mgmt.ledger.queries.ledger import MinuteKey, books_of
@@ -22,7 +22,11 @@ class UnitLine:
 
 def units_in(pipe_id: str, bucket: int, bin_: Bin, most: int) -> tuple[list[UnitLine], int]:
     """Return the first `most` units of a bin and the number of further ones; lost units with `last_seen`."""
-    facts = books_of([MinuteKey(pipe_id, bucket)])[MinuteKey(pipe_id, bucket)]
+    return units_of(books_of([MinuteKey(pipe_id, bucket)])[MinuteKey(pipe_id, bucket)], bin_, most)
+
+
+def units_of(facts: BucketFacts, bin_: Bin, most: int) -> tuple[list[UnitLine], int]:
+    """Return the units of a bin as `units_in` does, from facts that were read already."""
     account = derive(facts)
     found: list[UnitLine] = []
     total = 0

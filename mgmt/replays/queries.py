@@ -1,17 +1,18 @@
-"""Replays of a pipe, and their accounts in the ledger: those of one bucket under the replay's id."""
+"""Replays of a pipe, and their accounts in the ledger: those of its buckets under the replay's id, as one."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db.models import QuerySet
 
-from dataplane.ledger.bins import Bin
+from dataplane.ledger.bins import Bin, BucketAccount, BucketFacts, derive, united_facts
+from dataplane.ledger.replay_buckets import replay_buckets
 from mgmt.ledger.queries.bucket_range import BucketRange
-from mgmt.ledger.queries.ledger import MinuteKey
-from mgmt.ledger.queries.losses import MOST_LOST, MinuteLosses, minute_losses
-from mgmt.ledger.queries.minutes import DestinationLoss, MinuteLoss, minute_line, minute_lines
+from mgmt.ledger.queries.ledger import MinuteKey, books_of
+from mgmt.ledger.queries.losses import MOST_LOST, MinuteLosses, losses_of
+from mgmt.ledger.queries.minutes import DestinationLoss, MinuteLoss, line_of
 from mgmt.ledger.queries.timing import Timing, timing
-from mgmt.messages.units import UnitLine, units_in
+from mgmt.messages.units import UnitLine, units_of
 from mgmt.models import Pipe, Replay
 
 
@@ -26,20 +27,33 @@ def replay_account(replay: Replay) -> MinuteLoss:
     `accepted` counts the events asked for, `sealed_at` is the time of the result; until then no loss is final. Units
     that ended before a destination was chosen have the destination "".
     """
-    return minute_line(replay.id, replay.bucket) if replay.result is None else _stored(replay, replay.result)
+    return accounts_of_replays([replay])[replay.id]
 
 
 def accounts_of_replays(replays: Iterable[Replay]) -> dict[str, MinuteLoss]:
     """Return the accounts of replays by id, as `replay_account` does, with one read of the ledger for all of them."""
     rows = list(replays)
     found = {row.id: _stored(row, row.result) for row in rows if row.result is not None}
-    buckets = {row.id: row.bucket for row in rows if row.result is None}
-    if not buckets:
-        return found
-    lines = minute_lines(list(buckets), BucketRange("", min(buckets.values()), max(buckets.values())))
-    for id_, bucket in buckets.items():
-        found[id_] = next(iter(lines.get(id_, ())), MinuteLoss(bucket, None, 0, 0, {}, ()))
-    return found
+    books = books_of_replays(row for row in rows if row.result is None)
+    return found | {row.id: line_of(row.bucket, derive(books[row.id])) for row in rows if row.id in books}
+
+
+def books_of_replays(replays: Iterable[Replay]) -> dict[str, BucketFacts]:
+    """Return the facts of replays by id, with one read of the ledger for all of them.
+
+    The facts of a replay's buckets are united, and a unit waits up to the highest offset of any of them.
+    """
+    rows = {row.id: row for row in replays}
+    books = books_of(MinuteKey(row.id, bucket) for row in rows.values() for bucket in replay_buckets(row.bucket))
+    found: dict[str, list[BucketFacts]] = {id_: [] for id_ in rows}
+    for minute, its in books.items():
+        found[minute.pipe_id].append(its)
+    return {id_: united_facts(its) for id_, its in found.items()}
+
+
+def account_of_replay(replay: Replay) -> BucketAccount:
+    """Return the present account of a replay, by unit."""
+    return derive(books_of_replays([replay])[replay.id])
 
 
 def replay_under_way(tenant_id: str) -> Replay | None:
@@ -67,13 +81,12 @@ def _stored(replay: Replay, result: Mapping[str, Any]) -> MinuteLoss:
 
 def replay_units(replay: Replay, bin_: Bin, most: int) -> tuple[list[UnitLine], int]:
     """Return the first `most` units of a bin with their positions, and the number of further ones."""
-    return units_in(replay.id, replay.bucket, bin_, most)
+    return units_of(books_of_replays([replay])[replay.id], bin_, most)
 
 
 def replay_losses(replay: Replay, *, first: int = 0, most: int = MOST_LOST) -> MinuteLosses:
     """Return the loss table of a replay, and its lost units from the number `first` on."""
-    minute = MinuteKey(replay.id, replay.bucket)
-    return minute_losses([minute], first=first, most=most)[minute]
+    return losses_of(books_of_replays([replay])[replay.id], first=first, most=most)
 
 
 def replay_timing(replay: Replay) -> Timing:
@@ -81,4 +94,5 @@ def replay_timing(replay: Replay) -> Timing:
 
     The time of a copy is measured from the original's ingest, so the queues include the age of the event.
     """
-    return timing(pipe_id=replay.id, span=BucketRange("", replay.bucket, replay.bucket))
+    buckets = replay_buckets(replay.bucket)
+    return timing(pipe_id=replay.id, span=BucketRange("", buckets[0], buckets[-1]))

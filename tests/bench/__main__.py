@@ -18,6 +18,7 @@ from tests.bench.idle import bench_idle
 from tests.bench.language import LARGER, SIMPLE, median_us
 from tests.bench.neighbour import bench_neighbour
 from tests.bench.own import bench_own
+from tests.bench.replay import bench_replay
 from tests.bench.report import RUNS, Line, alternate, show, write
 from tests.bench.stand import EVENT, FIVE_STEPS, STEPS, Stand, stand
 from tests.bench.table_queries import bench_table_queries
@@ -223,6 +224,7 @@ BENCHES: dict[str, Callable[[Stand], list[Line]]] = {
     "parked": bench_parked,
     "outage": bench_outage,
     "idle": bench_idle,
+    "replay": bench_replay,
 }
 
 

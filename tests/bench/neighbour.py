@@ -14,7 +14,7 @@ from loadgen.scripted import Receiver
 from tests.bench.report import RUNS, Line
 from tests.bench.stand import Stand
 from tests.support.cluster import key_of
-from tests.support.neighbours import QUOTA, STEPS, delays_ms, p95_ms, send_plain
+from tests.support.neighbours import QUOTA, STEPS, p95_ms, plain_delays_ms
 
 RUN_S: Final = 10.0
 SETTLE_S: Final = 4.0  # the cost of a flood's first messages is not known yet
@@ -57,13 +57,7 @@ def bench_neighbour(at: Stand) -> list[Line]:
 
 def _plain(at: Stand, receiver: Receiver, run: int, seconds: float = RUN_S) -> float:
     """Send plain events, wait until all are received and return their p95 in ms."""
-    count = len(send_plain(at.port, key_of("plain"), seconds, run))
-    deadline = time.monotonic() + 60
-    while len(delays := delays_ms(receiver.got["/plain"], run)) < count:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{len(delays)} of {count} plain events were received")
-        time.sleep(0.1)
-    return p95_ms(delays)
+    return p95_ms(plain_delays_ms(at.port, receiver, run, seconds))
 
 
 def _drain(at: Stand) -> None:

@@ -27,11 +27,14 @@ from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.stopwatch import stamp
 from dataplane.ledger.units import MINUTE_US
 from dataplane.names import WIRE_VERSION
+from dataplane.plan import compile_plan
 from dataplane.process.sequence import SequenceTaps
 from dataplane.process.work import ProcessWork
+from dataplane.replay.task import ReplayTaskRun
 from dataplane.runtime.garbage import collect_rarely
 from dataplane.runtime.lanes.lane import BATCH
 from dataplane.runtime.lanes.window import AckWindow
+from dataplane.runtime.lookups import NoLookupTables, TenantRows
 from dataplane.runtime.producers.tracked_producer import TrackedProducer
 from dataplane.transmit.http.sender import HttpResponse
 from loadgen.measured import EVENT
@@ -40,10 +43,12 @@ from tests.bench.memory_ingest import REQUESTS, Loopback, MemoryIngest
 from tests.bench.report import Line
 from tests.bench.stand import FIVE_STEPS, STEPS
 from tests.bench.threads import mock_cluster
-from tests.support import process_lane, transmitting
+from tests.support import process_lane, replaying, transmitting
 from tests.support.memory_lane import MemoryLane
 
 PASSES: Final = 400  # the kernel samples at most every 4 ms
+TASK_BATCHES: Final = 4
+TASKS: Final = 25
 SAMPLE_S: Final = 0.001
 KEY: Final = b"ada@example.com"
 TOLD: Final = 12  # functions reported per hop
@@ -159,12 +164,48 @@ def ingest(var: Path, sampler: Sampler) -> Passes:
         run.close()
 
 
+class LogOfBatches:
+    """Consumer of one partition that returns prepared messages, a batch at a time."""
+
+    def __init__(self, batches: list[list[Message]]) -> None:
+        self._batches = batches
+
+    def assign(self, _partitions: list[Any]) -> None:
+        """Begin at the first batch."""
+
+    def consume(self, _limit: int, _wait_s: float) -> list[Message]:
+        """Return the next batch."""
+        return self._batches.pop(0)
+
+
+def replay_task(steps: list[dict[str, Any]]) -> Callable[[Path, Sampler], Passes]:
+    """Return the passes of a replay's tasks with these steps; a pass is a task of TASK_BATCHES batches."""
+
+    def passes(_var: Path, sampler: Sampler) -> Passes:
+        record, spec = replaying.replay(since_us=0, until_us=1 << 62), process_lane.plan(normalize=steps).spec
+        task, plan = replaying.task_of(record, spec, TASK_BATCHES * BATCH), compile_plan(spec)
+        rows = TenantRows(NoLookupTables(), "t")
+        for _ in range(TASKS):
+            consumer = LogOfBatches([_batch(number * BATCH, KEY) for number in range(TASK_BATCHES)])
+            producer = Loopback(TASK_BATCHES * BATCH)
+            with pytest.MonkeyPatch.context() as patch, sampler.on():
+                patch.setattr("dataplane.replay.task.TASK_S", 600.0)  # the thread's own time is measured
+                begun_s = time.thread_time()
+                result = ReplayTaskRun(task, plan, consumer, producer, rows).run()
+                yield time.thread_time() - begun_s, TASK_BATCHES * BATCH
+            assert result.units == {"crm": TASK_BATCHES * BATCH}, result
+
+    return passes
+
+
 HOPS: Final[dict[str, Callable[[Path, Sampler], Passes]]] = {
     "process, 2 steps": process(STEPS),
     "process, 2 steps, with a sequence": process(STEPS, key="customer.email", sequence="order.id"),
     "process, 5 steps and a predicate": process(FIVE_STEPS),
     "ingest, batches of 100": ingest,
     "transmit, signed": transmit,
+    "replay, no steps": replay_task([]),
+    "replay, 2 steps": replay_task(STEPS),
 }
 
 

@@ -7,7 +7,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -88,14 +88,7 @@ class Stand:
     def load(self, *, count: int, rate: float = 0, batch: int = 1, connections: int = 64) -> LoadResult:
         """Run a load in a separate process, as fast as it can without a rate."""
         url = f"http://127.0.0.1:{self.port}"
-        order = LoadOrder(url, KEY, batch, connections, count, rate or None)
-        command = [sys.executable, "-m", "loadgen.measured"]
-        with subprocess.Popen(command, cwd=ROOT, env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as load:
-            assert load.stdin is not None
-            assert load.stdout is not None
-            load.stdin.write(msgspec.json.encode(order) + b"\n")
-            load.stdin.flush()
-            return msgspec.json.decode(load.stdout.readline(), type=LoadResult)
+        return run_load(LoadOrder(url, KEY, batch, connections, count, rate or None), self.env)
 
     def received(self) -> dict[str, int]:
         """Return when the receiver answered each message (ns), by message id."""
@@ -121,6 +114,17 @@ class Stand:
             return sum(consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=10)[1] for p in partitions)
         finally:
             consumer.close()
+
+
+def run_load(order: LoadOrder, env: Mapping[str, str]) -> LoadResult:
+    """Run a load with a count in a separate process, and return its result."""
+    command = [sys.executable, "-m", "loadgen.measured"]
+    with subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as load:
+        assert load.stdin is not None
+        assert load.stdout is not None
+        load.stdin.write(msgspec.json.encode(order) + b"\n")
+        load.stdin.flush()
+        return msgspec.json.decode(load.stdout.readline(), type=LoadResult)
 
 
 def _listens(port: int) -> bool:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pyroaring import BitMap64
 
+from dataplane.ledger.replay_buckets import spread
 from dataplane.ledger.units import position_of
 from dataplane.tables.replays import REPLAY_VERSION, ReplayProgress
 from mgmt.models import FactRow, HighOffset, Pipe, PipeRevision, Replay
@@ -56,17 +57,20 @@ def replay_fact(
     replay: Replay, node: str, fact: str, offsets: Iterable[int], detail: str = "", *, child: int = 0
 ) -> None:
     """Store a fact of the replay's account."""
-    positions = BitMap64(position_of(1, 0, offset) for offset in offsets)
-    FactRow.objects.create(
-        pipe_id=replay.id,
-        bucket=replay.bucket,
-        node=node,
-        fact=fact,
-        detail=detail,
-        child=child,
-        audit_partition=0,
-        positions=positions.serialize(),
-        count=len(positions),
+    its = spread(replay.bucket, BitMap64(position_of(1, 0, offset) for offset in offsets))
+    FactRow.objects.bulk_create(
+        FactRow(
+            pipe_id=replay.id,
+            bucket=bucket,
+            node=node,
+            fact=fact,
+            detail=detail,
+            child=child,
+            audit_partition=0,
+            positions=positions.serialize(),
+            count=len(positions),
+        )
+        for bucket, positions in its.items()
     )
 
 

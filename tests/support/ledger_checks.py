@@ -55,9 +55,13 @@ class MergedReports:
                 reach[place] = max(reach.get(place, -1), mark.offset)
 
     def accounts(self, pipe: str) -> dict[int, BucketAccount]:
-        """Return the account of every bucket of a pipe, or the one of a replay."""
+        """Return the account of every bucket of a pipe, or of a replay."""
+        return {bucket: derive(facts) for bucket, facts in self.facts_by_bucket(pipe).items()}
+
+    def facts_by_bucket(self, pipe: str) -> dict[int, BucketFacts]:
+        """Return the facts of every bucket of a pipe, or of a replay."""
         return {
-            bucket: derive(BucketFacts(facts, self._reach[name, bucket], self._passed, self._topics))
+            bucket: BucketFacts(facts, self._reach[name, bucket], self._passed, self._topics)
             for (name, bucket), facts in self._facts.items()
             if name == pipe
         }

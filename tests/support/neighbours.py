@@ -8,13 +8,15 @@ from typing import Any, Final
 
 from loadgen.events import ACCEPTED, UNKNOWN, EventSender, Payload, SendOutcome
 from loadgen.plan import SendPlan
-from loadgen.scripted import Received
+from loadgen.scripted import Received, Receiver
 from loadgen.wire import IngestTarget
+from tests.support.cluster import key_of
 
 QUOTA: Final = 100  # events a second: the quota of the flooding tenant
 FLOOD: Final = 10  # times the quota
 BATCH: Final = 20
 RATE: Final = 50.0  # events a second of the other tenant
+RECEIVED_S: Final = 60.0
 # Four legal steps, about 3.5 ms of CPU each on a common server: the quota alone exceeds what one core can run.
 STEPS: Final[list[dict[str, Any]]] = [
     {"op": "map", "path": f"r{number}", "expr": "body.l.map(x, body.l.filter(y, y > x).size())"} for number in range(4)
@@ -88,6 +90,20 @@ def delays_ms(got: list[Received], run: int) -> list[float]:
     """Return the latencies of a run's plain events, from before they were sent until the receiver had them."""
     bodies = [(json.loads(received.body), received.at_ns) for received in got]
     return sorted((at_ns - body["sent_ns"]) / 1e6 for body, at_ns in bodies if body["run"] == run)
+
+
+def plain_delays_ms(port: int, receiver: Receiver, run: int, seconds: float) -> list[float]:
+    """Send plain events to the pipe `plain`, wait until all are received, and return their latencies.
+
+    Its destination is the path /plain of the receiver. Raises TimeoutError if they do not all arrive within RECEIVED_S.
+    """
+    count = len(send_plain(port, key_of("plain"), seconds, run))
+    deadline_s = time.monotonic() + RECEIVED_S
+    while len(delays := delays_ms(receiver.got["/plain"], run)) < count:
+        if time.monotonic() > deadline_s:
+            raise TimeoutError(f"{len(delays)} of {count} plain events were received")
+        time.sleep(0.1)
+    return delays
 
 
 def p95_ms(delays: list[float]) -> float:

@@ -4,9 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, Final
 
-from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 from pyroaring import BitMap64
 
+from dataplane.jobs.transmit_offsets import TransmitOffsets
 from dataplane.ledger.audit import AuditRecord, FactSet, decode_audit
 from dataplane.ledger.bins import BucketAccount, BucketFacts, derive
 from dataplane.ledger.facts import FactKey
@@ -86,19 +87,50 @@ class LogReader:
         """Do nothing: no resource is open."""
 
 
+class GroupReader:
+    """Consumer that asks for the committed offsets of one group of a ReplayWorld."""
+
+    def __init__(self, world: "ReplayWorld", group: str) -> None:
+        self._world, self._group = world, group
+
+    def committed(self, places: list[Any], timeout: float) -> list[TopicPartition]:
+        assert timeout > 0
+        world = self._world
+        if world.offsets_error is not None:
+            raise world.offsets_error
+        if not world.delivers[self._group]:
+            return [TopicPartition(one.topic, one.partition, world.stuck.get(self._group, -1001)) for one in places]
+        ends = [len(world.kafka.logs[one.topic, one.partition]) for one in places]
+        return [TopicPartition(one.topic, one.partition, end) for one, end in zip(places, ends, strict=True)]
+
+    def close(self) -> None:
+        """Do nothing: no resource is open."""
+
+
 class ReplayWorld:
-    """Topics of one cell. `lows`: low watermarks, by topic partition."""
+    """Topics of one cell, and the offsets of its lanes.
+
+    lows:     low watermarks, by topic partition
+    delivers: by group, True while it commits all records; otherwise its offsets are `stuck`, or unknown
+    """
 
     def __init__(self) -> None:
         self.kafka = MemoryKafka(NoPromise())
         for topic in TOPICS.values():
             self.kafka.partitions[topic.name] = topic.partitions
         self.lows: dict[tuple[str, int], int] = {}
-        self.cell = CellRecord(CELL, 1, 1, {}, TOPICS)
+        self.cell = CellRecord(CELL, 1, 1, {"transmit": 1, "transmit-slow": 1}, TOPICS)
+        self.delivers: defaultdict[str, bool] = defaultdict(lambda: True)
+        self.stuck: dict[str, int] = {}
+        self.offsets_error: KafkaException | None = None
 
     def reader(self) -> LogReader:
         """Return a new consumer for assigned partitions."""
         return LogReader(self)
+
+    def offsets(self) -> TransmitOffsets:
+        """Return the reader of the offsets of transmit lanes."""
+        return TransmitOffsets("nowhere", self.reader(), lambda settings: GroupReader(self, settings["group.id"]))
 
     def producer(self) -> MemoryKafkaProducer:
         """Return a new producer."""

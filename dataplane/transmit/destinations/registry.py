@@ -11,7 +11,7 @@ from dataplane.names import LaneKind
 from dataplane.runtime.lanes.context import LaneContext
 from dataplane.spec import HttpDestination
 from dataplane.tables.records import CellRecord, DestinationRecord, PipeRecord, Record
-from dataplane.tables.signals import DestinationSignal
+from dataplane.tables.signals import DestinationSignal, reported_slowness
 from dataplane.transmit.destinations.targets import DestinationTarget, LaneShare
 from dataplane.transmit.http.secrets import OpenedSecrets, open_secrets, opener
 from dataplane.transmit.policy.limits import lane_share
@@ -119,9 +119,7 @@ def _apply_signal(target: DestinationTarget, signal: DestinationSignal) -> None:
 
 
 def _apply_slowness(target: DestinationTarget, signal: DestinationSignal) -> None:
-    """Apply slowness: lanes of first attempts report that a destination is slow, only the slow lane that it is not."""
-    is_first, is_slow_lane = (signal.writer.rpartition("-")[0] == kind for kind in ("transmit", "transmit-slow"))
-    is_relevant = signal.slow if is_first else is_slow_lane and not signal.slow
-    if is_relevant and signal.slow != target.slowness.is_slow and signal.at_us > target.slow_us:
-        target.slowness.become(signal.slow)
+    is_slow = reported_slowness(signal)
+    if is_slow is not None and is_slow != target.slowness.is_slow and signal.at_us > target.slow_us:
+        target.slowness.become(is_slow)
         target.slow_us = signal.at_us

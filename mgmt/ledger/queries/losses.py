@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from dataplane.ledger.bins import BucketAccount, BucketFacts, derive
+from dataplane.ledger.bins import BucketFacts, derive
 from dataplane.ledger.losses import BucketLoss, LostUnit, bucket_loss, lost_units
 from dataplane.ledger.units import format_position
 from mgmt.ledger.last_seen import last_seen_of
@@ -55,7 +55,7 @@ def minute_losses(
 
     Only the losses of a sealed minute are final.
     """
-    return {minute: _losses(books, derive(books), first, most) for minute, books in books_of(minutes).items()}
+    return {minute: losses_of(books, first=first, most=most) for minute, books in books_of(minutes).items()}
 
 
 def all_lost(minute: MinuteKey) -> Iterator[LostMessage]:
@@ -64,7 +64,9 @@ def all_lost(minute: MinuteKey) -> Iterator[LostMessage]:
     yield from (_message(books, unit) for unit in lost_units(books))
 
 
-def _losses(books: BucketFacts, account: BucketAccount, first: int, most: int) -> MinuteLosses:
+def losses_of(books: BucketFacts, *, first: int = 0, most: int = MOST_LOST) -> MinuteLosses:
+    """Return the losses of facts that were read already, as `minute_losses` does."""
+    account = derive(books)
     found = islice(lost_units(books, account, first=first), most)
     return MinuteLosses(bucket_loss(account), tuple(_message(books, unit) for unit in found), first)
 

@@ -141,7 +141,7 @@ def minute_lines(pipe_ids: Sequence[str], span: BucketRange) -> Mapping[str, lis
     unchanged = {minute for minute, seal in seals.items() if minute not in gained and not has_open(seal)}
     found = accounts_of(with_facts - unchanged)
     for minute, account in found.items():
-        lines[minute.pipe_id].append(_from_account(minute.bucket, account, seals.get(minute)))
+        lines[minute.pipe_id].append(line_of(minute.bucket, account, seals.get(minute)))
     for minute in seals.keys() - found.keys():
         lines[minute.pipe_id].append(_from_seal(seals[minute]))
     return lines
@@ -153,8 +153,8 @@ def bins_at(*, pipe_id: str, destination: str, span: BucketRange) -> Counts:
     return _sum(part.bins for line in lines for part in line.destinations if part.name == destination)
 
 
-def _from_account(bucket: int, account: BucketAccount, seal: Seal | None = None) -> MinuteLoss:
-    """Return the line of a bucket from its present account."""
+def line_of(bucket: int, account: BucketAccount, seal: Seal | None = None) -> MinuteLoss:
+    """Return the line of a bucket from its present account; of an unsealed one if `seal` is None."""
     parts = [DestinationLoss(UPSTREAM, _counts(account.upstream))]
     parts += [DestinationLoss(name, _counts(bins)) for name, bins in account.destinations.items()]
     return MinuteLoss(

@@ -10,8 +10,8 @@ from django.db.models import F, Q
 from dataplane.ledger.bins import OPEN, Bins, BucketAccount
 from dataplane.ledger.losses import node_counts
 from dataplane.tables.replays import ReplayProgress
-from mgmt.ledger.queries.ledger import accounts
 from mgmt.models import Replay
+from mgmt.replays.queries import account_of_replay
 
 UNANSWERED_FOR: Final = timedelta(minutes=5)  # after a request to abort; the cell may have no driver
 FORGOTTEN_AFTER: Final = timedelta(days=7)  # by then its events have expired; until then it blocks others
@@ -69,7 +69,7 @@ def store_results(*, now: datetime) -> int:
     rows = Replay.objects.filter(due, result_at=None, finished_at__isnull=False)
     stored = 0
     for row in rows.order_by(F("checked_at").asc(nulls_first=True))[:AT_ONCE]:
-        account = None if row.rehearsal else accounts(row.id, [row.bucket])[row.bucket]
+        account = None if row.rehearsal else account_of_replay(row)
         is_final = account is None or (_is_whole(row, account) and not any(account.count(name) for name in OPEN))
         if is_final or (row.finished_at is not None and row.finished_at < now - FINAL_AFTER):
             result = _result(row, account)

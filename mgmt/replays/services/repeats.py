@@ -10,10 +10,10 @@ from pyroaring import BitMap64
 from dataplane.ledger.bins import OVERWRITTEN, Bin, Bins
 from dataplane.ledger.units import place_of
 from mgmt.errors import NothingToReplayError, ReplayInProgressError
-from mgmt.ledger.queries.ledger import accounts
 from mgmt.messages.queries.records import RecordUnavailableError, read_within
 from mgmt.models import Replay, Topic, User
 from mgmt.replays.models import UNDONE
+from mgmt.replays.queries import account_of_replay
 from mgmt.replays.services.replays import MOST_IDS, ReplayRequest, start_replay
 
 READ_S: Final = 10.0
@@ -78,7 +78,7 @@ def repeat_failed(*, replay: Replay, by: User | None, now: datetime, read_ids: R
 
 def _failed(replay: Replay) -> tuple[BitMap64, list[str]]:
     """Return the positions of the failed events, and the destinations to repeat."""
-    account = accounts(replay.id, [replay.bucket])[replay.bucket]
+    account = account_of_replay(replay)
     failed = replay.undone_bins
     by_destination = {name: _positions(bins, failed) for name, bins in account.destinations.items()}
     upstream = _positions(account.upstream, failed)

@@ -16,11 +16,12 @@ from controlplane.observer.trim import trim
 from controlplane.provisioner.desired_state import wanted_versions
 from controlplane.provisioner.records import desired_records
 from dataplane.ledger.bins import Bin
+from dataplane.ledger.replay_buckets import SPAN_BITS, replay_buckets
 from dataplane.tables.records import ReplayRecord, destination_key, plan_key, replay_key
 from dataplane.tables.replays import encode_replay_progress, replay_progress_key
 from mgmt.cells.services.pipe_migrations import why_busy
 from mgmt.ledger.queries.ledger import accounts
-from mgmt.models import AttemptCount, LedgerDay, Pipe, Replay, SettledOffset
+from mgmt.models import AttemptCount, FactRow, LedgerDay, Pipe, Replay, SettledOffset
 from mgmt.replays.queries import replay_account, replay_losses, replay_timing, replay_units
 from mgmt.replays.services.progress import abort_forgotten, end_unanswered, note_replay_progress, store_results
 from mgmt.services import abort_replay, pause_replay
@@ -240,6 +241,28 @@ def test_account_has_each_unit_in_one_bin(replay: Replay):
     losses = replay_losses(replay)
     assert [(one.position, one.destination) for one in losses.messages] == [(f"1-0-{n}", "crm") for n in (7, 8, 9)]
     assert replay_timing(replay).whole is None
+
+
+def test_account_unites_the_buckets_of_a_replay(replay: Replay):
+    """Units are spread by position; one that was counted in two buckets, by two releases, is one unit."""
+    offsets = range((1 << SPAN_BITS) - 5, (1 << SPAN_BITS) + 5)
+    replay_facts(replay, offsets, delivered=offsets[:-1])
+    rows = FactRow.objects.filter(pipe_id=replay.id)
+    assert {row.bucket for row in rows} <= set(replay_buckets(replay.bucket))
+    assert len({row.bucket for row in rows}) == 2
+    (*_, fields) = rows.filter(node="transmit:crm").values()
+    FactRow.objects.create(**fields | {"bucket": replay_buckets(replay.bucket)[7]})
+    found = replay_account(replay)
+    assert (found.accepted, found.bins["delivered"], found.bins["queued"]) == (10, 9, 1)
+    units, more = replay_units(replay, Bin.DELIVERED, 20)
+    assert (len(units), more) == (9, 0)
+    pass_all(2 << SPAN_BITS)
+    assert replay_account(replay).bins["lost"] == 1
+    assert [one.position for one in replay_losses(replay).messages] == [f"1-0-{offsets[-1]}"]
+    assert complete(replay).id == replay.id
+    store_results(now=NOW)
+    replay.refresh_from_db()
+    assert bins_of(replay)["crm"] == {"delivered": 9, "lost": 1}
 
 
 def test_account_is_apart_from_the_minute_of_the_pipe(replay: Replay):

@@ -127,7 +127,7 @@ def test_replay_has_its_account_by_destination(
     replay_facts(row, range(10), delivered=range(6), dead=[6])
     replay_fact(row, "ingest", "sent", [20], "seen")
     replay_fact(row, "route", "filtered", [20])
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(10):
         found = client.get(f"{base}{row.id}/").json()
     assert found["account"] == {
         "is_final": False,

@@ -10,24 +10,22 @@ import pytest
 from confluent_kafka import KafkaException
 from cryptography.fernet import Fernet
 
-from dataplane.jobs import ledger_reporter, run_queue
+from dataplane.jobs import run_queue
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter
-from dataplane.jobs.replay_queue import ReplayQueue
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.meta import read_meta
+from dataplane.ledger.replay_buckets import replay_bucket
 from dataplane.ledger.units import format_position, position_of
 from dataplane.names import AUDIT_TOPIC
 from dataplane.replay.decisions import FAILED, PAUSED
-from dataplane.replay.progress_log import read_progress
 from dataplane.replay.result import TaskResult
-from dataplane.replay.task import ReplayTask, ReplayTaskRun
-from dataplane.runtime.lookups import NoLookupTables, TenantRows
+from dataplane.replay.task import ReplayTask
 from dataplane.spec import parse_pipe_spec
 from dataplane.spec.steps import FilterStep
 from dataplane.tables.control import ControlTable
-from dataplane.tables.records import DestinationRecord, PipeRecord, PlanRecord, ReplayRecord
-from dataplane.tables.replays import ReplayProgress
+from dataplane.tables.records import PipeRecord, PlanRecord
 from dataplane.tables.sealed import bind, salt_place
+from tests.support.replay_driver import ReplayDriver, table_of, world_of
 from tests.support.replaying import (
     CELL,
     EGRESS,
@@ -53,63 +51,14 @@ class KilledError(BaseException):
     """The driver is killed here."""
 
 
-class Driver:
-    """A driver's replays on a world, which outlives it."""
-
-    def __init__(self, world: ReplayWorld, table: ControlTable, keys: tuple[str, ...] = ()) -> None:
-        self.world, self.table = world, table
-        self.jobs: list[list[ReplayTask]] = []
-        self.stops_at: dict[int, int] = {}  # by partition, how many events its first task reads
-        self.failure: BaseException | None = None
-        self.records: dict[str, ReplayRecord] = {}
-        self.queue = ReplayQueue(table, keys, QueryLedgerReporter("nowhere", CELL, "replay"), world.reader(), self._run)
-
-    def _run(self, tasks: list[ReplayTask]) -> list[TaskResult]:
-        self.jobs.append(tasks)
-        if self.failure is not None:
-            failure, self.failure = self.failure, None
-            raise failure
-        return [self._run_one(task) for task in tasks]
-
-    def _run_one(self, task: ReplayTask) -> TaskResult:
-        if (most := self.stops_at.pop(task.range.place[1], None)) is not None:
-            task = msgspec.structs.replace(task, range=task.range._replace(end=task.range.first + most))
-        producer = None if task.record.rehearsal else self.world.producer()
-        return ReplayTaskRun(task, self.world.reader(), producer, TenantRows(NoLookupTables(), "t")).run()
-
-    def turn(self, slots: int = 2) -> bool:
-        return self.queue.turn(self.world.cell, self.records, slots)
-
-    def run_all(self) -> None:
-        for _ in range(50):
-            self.turn()
-            if set(self.records) <= self.queue.ended:
-                return
-        pytest.fail(f"not ended: {self.stored()}")
-
-    def stored(self, name: str = "rep_1") -> ReplayProgress | None:
-        return read_progress(self.world.reader(), SIGNALS).get(name)
-
-
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> ReplayWorld:
-    made = ReplayWorld()
-    for number in range(EVENTS):
-        made.ingest(number, partition=number % PARTITIONS)
-    monkeypatch.setattr(ledger_reporter, "lane_producer", lambda *_: made.producer())
-    monkeypatch.setattr(ledger_reporter, "Consumer", lambda _: made.reader())
-    monkeypatch.setattr(run_queue, "back_off_s", lambda *_: 0.0)
-    return made
+    return world_of(EVENTS, monkeypatch)
 
 
 @pytest.fixture
 def table() -> ControlTable:
-    made = ControlTable()
-    spec = parse_pipe_spec(SPEC)
-    made.apply(PlanRecord(PIPE, 2, spec))
-    made.apply(PipeRecord(PIPE, 1, "t", "orders", CELL, "active", [(2, 100)]))
-    made.apply(DestinationRecord(PIPE, "crm", 1, "active", spec.destinations["crm"], []))
-    return made
+    return table_of(SPEC)
 
 
 def ids(world: ReplayWorld) -> Counter[str]:
@@ -121,7 +70,7 @@ def account(world: ReplayWorld, name: str = "rep_1") -> Any:
 
 
 def test_replay_sends_every_event_once_and_counts_it(world: ReplayWorld, table: ControlTable):
-    driver = Driver(world, table)
+    driver = ReplayDriver(world, table)
     driver.records["rep_1"] = replay()
     driver.run_all()
     assert ids(world) == Counter(f"m{number}" for number in range(EVENTS))
@@ -133,7 +82,7 @@ def test_replay_sends_every_event_once_and_counts_it(world: ReplayWorld, table: 
     assert account(world).count(Bin.QUEUED) == len(account(world).acked) == EVENTS
     for audit in world.audits():
         assert (audit.writer, audit.kind, audit.inputs) == ("replay", "replay", [])
-        assert {(fact.pipe, fact.bucket) for fact in audit.facts} == {("rep_1", 999)}
+        assert {(fact.pipe, fact.bucket) for fact in audit.facts} == {("rep_1", replay_bucket(999, 0))}
         assert {mark.topic for mark in audit.outputs} == {EGRESS}
     last = world.audits()[-1].outputs
     assert {mark.partition: mark.offset for mark in last} == {
@@ -156,7 +105,7 @@ def test_driver_killed_at_any_store_skips_nothing_and_repeats_one_job(
         await_stored(reporter)
 
     monkeypatch.setattr(QueryLedgerReporter, "await_stored", killed)
-    driver = Driver(world, table)
+    driver = ReplayDriver(world, table)
     driver.stops_at = {1: 2, 2: 1}
     driver.records["rep_1"] = replay()
     try:
@@ -166,7 +115,7 @@ def test_driver_killed_at_any_store_skips_nothing_and_repeats_one_job(
         is_killed = True
     in_progress = sum(one.range.end - one.range.first for one in driver.jobs[-1]) if driver.jobs else 0
     world.ingest(99, ingest_time_us=NOW_US)  # of the range's times, but after its ends were stored
-    again = Driver(world, table)
+    again = ReplayDriver(world, table)
     before = again.stored()
     again.records["rep_1"] = replay()
     again.run_all()
@@ -191,7 +140,7 @@ def test_facts_are_stored_before_the_progress(world: ReplayWorld, table: Control
         return append(topic, *record)
 
     monkeypatch.setattr(world.kafka, "append", noted)
-    driver = Driver(world, table)
+    driver = ReplayDriver(world, table)
     driver.records["rep_1"] = replay()
     driver.run_all()
     kinds = [kind for number, kind in enumerate(order) if not number or order[number - 1] != kind]
@@ -200,7 +149,7 @@ def test_facts_are_stored_before_the_progress(world: ReplayWorld, table: Control
 
 
 def test_rehearsal_stores_no_facts_and_no_copies(world: ReplayWorld, table: ControlTable):
-    driver = Driver(world, table)
+    driver = ReplayDriver(world, table)
     driver.records["rep_1"] = replay(rehearsal=True, rate_per_s=0.01)
     driver.run_all()
     assert (world.copies(), world.audits()) == ([], [])
@@ -210,7 +159,7 @@ def test_rehearsal_stores_no_facts_and_no_copies(world: ReplayWorld, table: Cont
 
 
 def test_error_of_spark_is_retried_from_the_progress(world: ReplayWorld, table: ControlTable):
-    driver = Driver(world, table)
+    driver = ReplayDriver(world, table)
     driver.records["rep_1"] = replay()
     assert driver.turn(), "its offsets"
     driver.failure = RuntimeError("Spark is away")
@@ -231,7 +180,7 @@ def test_error_of_kafka_at_the_start_is_retried(
     def refuse(*_: Any, **__: Any) -> Any:
         raise KafkaException("away")
 
-    driver = Driver(world, table)
+    driver = ReplayDriver(world, table)
     driver.records["rep_1"] = replay()
     monkeypatch.setattr(type(world.reader()), "offsets_for_times", refuse)
     assert driver.turn()
@@ -245,7 +194,7 @@ def test_error_of_kafka_at_the_start_is_retried(
 
 
 def test_paused_replay_waits_and_continues(world: ReplayWorld, table: ControlTable):
-    driver = Driver(world, table)
+    driver = ReplayDriver(world, table)
     driver.records["rep_1"] = replay()
     driver.turn()
     driver.turn()
@@ -263,7 +212,7 @@ def test_paused_replay_waits_and_continues(world: ReplayWorld, table: ControlTab
 
 
 def test_reason_is_published_once(world: ReplayWorld, table: ControlTable):
-    driver = Driver(world, table)
+    driver = ReplayDriver(world, table)
     driver.records["rep_1"] = replay(state="paused")
     for _ in range(5):
         assert not driver.turn()
@@ -271,7 +220,7 @@ def test_reason_is_published_once(world: ReplayWorld, table: ControlTable):
 
 
 def test_aborted_replay_ends(world: ReplayWorld, table: ControlTable):
-    driver = Driver(world, table)
+    driver = ReplayDriver(world, table)
     driver.records["rep_1"] = replay()
     driver.turn()
     driver.turn()
@@ -286,7 +235,7 @@ def test_aborted_replay_ends(world: ReplayWorld, table: ControlTable):
 
 def test_replay_that_is_done_is_not_run_again(world: ReplayWorld, table: ControlTable):
     for _ in range(2):
-        driver = Driver(world, table)
+        driver = ReplayDriver(world, table)
         driver.records["rep_1"] = replay()
         driver.run_all()
     assert driver.jobs == []
@@ -295,7 +244,7 @@ def test_replay_that_is_done_is_not_run_again(world: ReplayWorld, table: Control
 
 def test_deleted_events_are_reported_and_the_rest_is_sent(world: ReplayWorld, table: ControlTable):
     world.delete_below(1, 2)
-    driver = Driver(world, table)
+    driver = ReplayDriver(world, table)
     driver.records["rep_1"] = replay()
     driver.run_all()
     stored = driver.stored()
@@ -306,7 +255,7 @@ def test_deleted_events_are_reported_and_the_rest_is_sent(world: ReplayWorld, ta
 
 def test_rate_holds_between_jobs(world: ReplayWorld, table: ControlTable, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("dataplane.replay.task.TASK_S", 0.0)
-    driver = Driver(world, table)
+    driver = ReplayDriver(world, table)
     driver.records["rep_1"] = replay(rate_per_s=4.0)
     driver.turn()
     began_s = time.monotonic()
@@ -319,7 +268,7 @@ def test_rate_holds_between_jobs(world: ReplayWorld, table: ControlTable, monkey
 
 
 def test_second_replay_of_a_tenant_waits_for_the_first(world: ReplayWorld, table: ControlTable):
-    driver = Driver(world, table)
+    driver = ReplayDriver(world, table)
     driver.records = {"rep_1": replay(), "rep_2": replay(replay="rep_2", bucket=1_000)}
     driver.turn()
     waiting = driver.stored("rep_2")
@@ -341,13 +290,13 @@ def test_salt_is_passed_to_the_tasks_and_its_lack_refuses_the_replay(world: Repl
     sealed = bind(base64.b64encode(b"salt").decode(), salt_place("t"))
     salt = Fernet(key).encrypt(sealed.encode()).decode()
     table.apply(PipeRecord(PIPE, 2, "t", "orders", CELL, "active", [(2, 100)], salt=salt))
-    without = Driver(world, table)
+    without = ReplayDriver(world, table)
     without.records["rep_1"] = replay(revision=3)
     without.turn()
     stored = without.stored()
     assert stored is not None
     assert (stored.done, stored.error) == (True, "the secret of the revision's hash steps cannot be decrypted")
-    able = Driver(world, table, (key,))
+    able = ReplayDriver(world, table, (key,))
     able.records["rep_2"] = replay(replay="rep_2", revision=3)
     able.run_all()
     assert {task.salt for tasks in able.jobs for task in tasks} == {b"salt"}
@@ -356,7 +305,7 @@ def test_salt_is_passed_to_the_tasks_and_its_lack_refuses_the_replay(world: Repl
 def test_host_without_a_look_up_table_is_waited_for(
     world: ReplayWorld, table: ControlTable, monkeypatch: pytest.MonkeyPatch
 ):
-    driver = Driver(world, table)
+    driver = ReplayDriver(world, table)
     driver.records["rep_1"] = replay()
     driver.turn()
     waiting = lambda task: TaskResult(task.range.place, task.range.first, waits="no table")  # noqa: E731
@@ -375,7 +324,7 @@ def crashed(task: ReplayTask) -> TaskResult:
 def test_event_that_ends_its_process_ends_the_replay_and_is_named(
     world: ReplayWorld, table: ControlTable, monkeypatch: pytest.MonkeyPatch
 ):
-    driver = Driver(world, table)
+    driver = ReplayDriver(world, table)
     driver.records["rep_1"] = replay()
     driver.turn()
     monkeypatch.setattr(driver, "_run_one", crashed)
@@ -392,7 +341,7 @@ def test_event_that_ends_its_process_ends_the_replay_and_is_named(
 def test_crashes_between_which_a_replay_advances_do_not_end_it(
     world: ReplayWorld, table: ControlTable, monkeypatch: pytest.MonkeyPatch
 ):
-    driver = Driver(world, table)
+    driver = ReplayDriver(world, table)
     driver.records["rep_1"] = replay()
     driver.turn()
     works = driver._run_one
@@ -414,7 +363,7 @@ def test_replay_whose_plan_does_not_compile_stops_no_other(world: ReplayWorld, t
     spec = msgspec.structs.replace(parse_pipe_spec(SPEC), normalize=[FilterStep("body.(")])
     table.apply(PlanRecord("q", 2, spec))
     table.apply(PipeRecord("q", 1, "t2", "bills", CELL, "active", [(2, 100)]))
-    driver = Driver(world, table)
+    driver = ReplayDriver(world, table)
     driver.records = {"rep_0": replay(replay="rep_0", pipe="q"), "rep_1": replay()}
     for _ in range(20):
         driver.turn()
@@ -434,7 +383,7 @@ def test_condition_does_not_see_what_the_pipe_masks(table: ControlTable, world: 
         world.ingest(100 + number, b'{"card":"%s","n":1}' % card.encode())
     steps = [{"op": "mask", "path": "card", "how": "redact"}]
     table.apply(PlanRecord(PIPE, 3, parse_pipe_spec(SPEC | {"normalize": steps})))
-    driver = Driver(world, table)
+    driver = ReplayDriver(world, table)
     driver.records["rep_1"] = replay(rehearsal=True, where='has(body.n) && body.card == "4111"')
     driver.run_all()
     stored = driver.stored()

@@ -10,7 +10,9 @@ import pytest
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.facts import ACKED, EXPLODED, INGEST, LOG, PROCESS, Fact, FactKey
 from dataplane.ledger.meta import MessageMeta, read_meta
+from dataplane.ledger.replay_buckets import replay_bucket
 from dataplane.ledger.units import position_of
+from dataplane.plan import compile_plan
 from dataplane.record_limits import BODY_BYTES
 from dataplane.replay import copies
 from dataplane.replay import task as task_module
@@ -50,7 +52,8 @@ def ran(world: ReplayWorld, record: ReplayRecord, spec: PipeSpec, producer: Any 
     made = None if record.rehearsal else world.producer() if producer is None else producer
     end = where.pop("end", len(world.kafka.logs["penstock.c1.ingest.g1", where.get("partition", 0)]))
     rows = TenantRows(NoLookupTables(), "t")
-    return ReplayTaskRun(task_of(record, spec, end, **where), world.reader(), made, rows).run()
+    task = task_of(record, spec, end, **where)
+    return ReplayTaskRun(task, compile_plan(task.spec, task.salt), world.reader(), made, rows).run()
 
 
 def metas(world: ReplayWorld) -> list[MessageMeta]:
@@ -80,7 +83,7 @@ def test_copy_equals_the_record_of_a_process_lane_but_for_its_replay(tmp_path: P
     assert sorted(by_replay, key=str) == sorted(by_lane, key=str)
     assert len(by_lane) == 4
     assert {meta.replay for meta in metas(world)} == {"rep_1"}
-    assert {meta.bucket for meta in metas(world)} == {999}
+    assert {meta.bucket for meta in metas(world)} == {replay_bucket(999, 0)}
     keyless = {m.partition() for m in world.copies() if m.key() is None}
     assert keyless == {one["partition"] for one in process_lane.egress(lane) if one["key"] is None} == {3}
 
@@ -246,7 +249,7 @@ def test_rehearsal_counts_the_same_and_writes_nothing():
     assert (rehearsal.facts, world.copies()) == ({}, [])
     real = ran(world, replay(destinations=["crm", "erp"]), spec_of(**MANY))
     assert len(world.copies()) == 10
-    real.facts = {}
+    real.facts, real.ends = {}, {}
     assert rehearsal == real
 
 
@@ -280,6 +283,20 @@ def test_partition_that_ends_before_the_range_is_an_error_and_nothing_is_skipped
     result = ran(world, replay(), spec_of(), end=5)
     assert (result.reached, result.asked) == (3, 3)
     assert "before offset 5" in result.error
+
+
+def test_end_of_the_partition_at_the_end_of_the_range_is_no_error():
+    """Kafka reports it in the same batch as the last event."""
+    world = ReplayWorld()
+    for number in range(3):
+        world.ingest(number)
+    reader = world.reader()
+    consume = reader.consume
+    reader.consume = lambda *args: [*consume(*args), *consume(*args)]  # type: ignore[method-assign]
+    task = task_of(replay(), spec_of(), 3)
+    rows = TenantRows(NoLookupTables(), "t")
+    result = ReplayTaskRun(task, compile_plan(task.spec, task.salt), reader, world.producer(), rows).run()
+    assert (result.reached, result.error) == (3, "")
 
 
 def test_task_reads_to_the_end_of_its_range_only():

@@ -1,0 +1,66 @@
+"""Offsets of a cell's transmit lanes, and the destinations that they have moved to the slow lane, for replays."""
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from dataplane.names import INPUTS_OF, LaneKind, PartitionKey, lane_group
+from dataplane.replay.progress_log import read_slow
+from dataplane.tables.records import CellRecord
+
+ASK_S: Final = 5.0
+SLOW_FOR_S: Final = 10.0  # after this the signals are read again
+KINDS: Final[tuple[LaneKind, ...]] = ("transmit", "transmit-slow")
+
+
+class TransmitOffsets:
+    """Reader of committed offsets and slow destinations of one cell. It joins no group and commits nothing."""
+
+    def __init__(self, kafka: str, reader: Any, make: Callable[[dict[str, Any]], Any] = Consumer) -> None:
+        """`reader`: consumer for assigned partitions, which reports the end of a partition."""
+        self._kafka, self._reader, self._make = kafka, reader, make
+        self._consumers: dict[str, Any] = {}
+        self._slow: set[tuple[str, str]] = set()
+        self._slow_s = 0.0  # when they were read; monotonic clock, 0 before the first time
+
+    def committed(self, cell: CellRecord) -> dict[PartitionKey, int]:
+        """Return the known committed offsets of the topics of transmit lanes, without those that have no answer."""
+        found: dict[PartitionKey, int] = {}
+        for kind in KINDS:
+            topic = cell.topics.get(INPUTS_OF[kind][0])
+            if topic is None:
+                continue
+            asked = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
+            try:
+                answers = self._consumer(lane_group(cell.cell, kind)).committed(asked, timeout=ASK_S)
+            except KafkaException:
+                continue  # unknown for now
+            found |= {(one.topic, one.partition): one.offset for one in answers if not one.error and one.offset >= 0}
+        return found
+
+    def slow(self, cell: CellRecord) -> set[tuple[str, str]]:
+        """Return the destinations that the slow lane serves, by pipe and name. Raises KafkaException."""
+        now_s = time.monotonic()
+        if not cell.lanes.get("transmit-slow") or "slow" not in cell.topics:
+            return set()
+        if not self._slow_s or now_s - self._slow_s > SLOW_FOR_S:
+            self._slow, self._slow_s = read_slow(self._reader, cell.topics["signals"].name), now_s
+        return self._slow
+
+    def close(self) -> None:
+        """Close the Kafka clients."""
+        for consumer in self._consumers.values():
+            consumer.close()
+
+    def _consumer(self, group: str) -> Any:
+        if group not in self._consumers:
+            settings = {
+                "bootstrap.servers": self._kafka,
+                "group.id": group,
+                "enable.auto.commit": False,
+                "log_level": 3,
+            }
+            self._consumers[group] = self._make(settings)
+        return self._consumers[group]

@@ -1,4 +1,4 @@
-"""Selection of a replay's events: by pipe, ingest time, key, id and expression. Pure."""
+"""Selection of a replay's events: by pipe, ingest time, revision, key, id and expression. Pure."""
 
 from collections.abc import Collection
 
@@ -24,9 +24,10 @@ class EventSelection:
         self._where = compile_expr(record.where, EXPRESSION_ROOTS) if record.where else None
         self._keys = frozenset(key_bytes(record.pipe, key) for key in record.keys)
         self._ids = frozenset(record.ids)
+        self._revisions = frozenset(record.revisions)
 
     def names(self, meta: MessageMeta, key: bytes | None) -> bool:
-        """Return True for an event of the replay's pipe, range, keys and ids, as ingest stored it.
+        """Return True for an event of the replay's pipe, range, revisions, keys and ids, as ingest stored it.
 
         A record with a position has returned to the ingest topic; its original counts, at its own offset. A misfit
         has never passed the steps.
@@ -37,6 +38,7 @@ class EventSelection:
             and record.since_us <= meta.ingest_time_us < record.until_us
             and not meta.position
             and not meta.misfit
+            and (not self._revisions or meta.revision in self._revisions)
             and (not self._keys or key in self._keys)
             and (not self._ids or meta.id in self._ids)
         )

@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 from typing import Annotated, ClassVar, Final
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from dataplane.spec.beginning import Beginning
 from dataplane.spec.checks import check_expression
 from dataplane.spec.destination import Auth, BatchSettings, NoAuth, ResponseRule, RetryPolicy
 from dataplane.spec.encoding import AvroEncoding, ColumnsEncoding
@@ -51,12 +52,14 @@ class TopicDestination(_StoredDestination, tag="topic", tag_field="type", forbid
     `partitions` is fixed when the topic is created: with another number, keys would change partitions.
 
     encoding: Avro in place of JSON
+    from:     the accepted events with which a new destination starts; it has no effect on one that exists
     """
 
     partitions: Annotated[int, Meta(ge=1, le=48)] = 4
     retention_h: Annotated[int, Meta(ge=1, le=720)] = 168
     retry: RetryPolicy = RetryPolicy()
     encoding: AvroEncoding | UnsetType = UNSET  # omitted unless set: earlier releases of the data plane refuse it
+    from_: Beginning | UnsetType = field(default=UNSET, name="from")  # omitted unless set, as `encoding`
 
 
 class TableDestination(_StoredDestination, tag="table", tag_field="type", forbid_unknown_fields=True, frozen=True):

@@ -44,7 +44,7 @@ from mgmt.quotas.models import TenantQuota
 from mgmt.ramps.models import Admission, Ramp, RampStep
 from mgmt.registry.models import CatalogueLink, RegistryDefault, SchemaText, Subject, SubjectVersion
 from mgmt.rejections.models import Rejection, RejectionMinute
-from mgmt.replays.models import Replay
+from mgmt.replays.models import Backfill, Replay
 from mgmt.sequences.models import SequenceBreakRow
 from mgmt.tenancy.models import LimitCount, Membership, Tenant, User
 from mgmt.usage.models import Usage
@@ -56,6 +56,7 @@ __all__ = [
     "ApiKey",
     "AttemptCount",
     "AuditOffset",
+    "Backfill",
     "CapacityResult",
     "CatalogueLink",
     "Cell",

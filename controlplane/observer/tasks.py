@@ -29,6 +29,7 @@ from mgmt.alerts.services.losses import resolve_found_losses
 from mgmt.alerts.services.probes import judge_probes
 from mgmt.deliveries.services.redrives import release_leftovers
 from mgmt.pipes.services.pipes import resume_complete_pipes
+from mgmt.replays.services.backfills import start_backfills
 from mgmt.replays.services.progress import abort_forgotten, end_unanswered, store_results
 
 LOCK = "observer.tend"
@@ -41,7 +42,7 @@ ROLLUPS_LOCK = "observer.keep_rollups"
 
 @shared_task(name="observer.tend")
 def tend() -> str:
-    """Judge cells and probes, release messages no longer held, resolve and wake alerts, and complete replays.
+    """Judge cells and probes, release messages no longer held, resolve and wake alerts, and end and start replays.
 
     Safe to run twice and to kill at any point: offsets are taken and rows changed by conditional updates and row locks.
     Overlapping runs skip, by a lock that Postgres frees if its holder crashes.
@@ -138,6 +139,7 @@ def _tend() -> str:
         "forgotten replays": abort_forgotten(now=now),
         "aborted replays": end_unanswered(now=now),
         "replay results": store_results(now=now),
+        "backfills": start_backfills(now=now),
     }
     return _summary(done)
 

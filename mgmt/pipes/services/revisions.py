@@ -34,6 +34,7 @@ from mgmt.models import Destination, Pipe, PipeRevision, Source, User
 from mgmt.pipes.services.publishing import republish_pipe
 from mgmt.pipes.spec_check import check_encodings, check_sources, checked_spec
 from mgmt.quotas.services import check_spec_within_quota
+from mgmt.replays.services.backfills import request_backfills
 from mgmt.tenancy.secrets import encrypt, new_signing_secret
 
 RevisionState = PipeRevision.State
@@ -212,10 +213,13 @@ def adopt_live_spec(*, revision: PipeRevision, now: datetime | None = None) -> b
     mine = PipeRevision.objects.filter(id=revision.id)
     if not mine.filter(state__in=[RevisionState.RAMPING, RevisionState.LIVE]).exists():
         return False
+    before, now = others.first(), now or timezone.now()
     others.update(state=RevisionState.RETIRED)
-    mine.filter(state=RevisionState.RAMPING).update(
-        state=RevisionState.LIVE, state_reason="", live_at=now or timezone.now()
+    became_live = mine.filter(state=RevisionState.RAMPING).update(
+        state=RevisionState.LIVE, state_reason="", live_at=now
     )
+    if became_live:
+        request_backfills(revision=revision, before=before, now=now)
     republish_pipe(pipe_id=revision.pipe_id)
     take_over(revision.pipe_id, revision.spec["destinations"])
     revision.refresh_from_db()

@@ -54,6 +54,8 @@ class ReplayRequest:
     destinations: empty for all active ones of the revision that can be replayed to
     where:        expression over `body` and `meta`, as of a filter step; "" for all events
     keys, ids:    only events with one of these keys, or message ids; empty for all
+    revisions:    only events that ingest stamped with one of these revisions; empty for all. A range that they limit
+                  may be longer than LONGEST
     rate_per_s:   units per second, at most, over all destinations
     rehearsal:    count only, and send nothing
     """
@@ -65,6 +67,7 @@ class ReplayRequest:
     where: str = ""
     keys: Sequence[str] = ()
     ids: Sequence[str] = ()
+    revisions: Sequence[int] = ()
     rate_per_s: float = RATE_PER_S
     rehearsal: bool = False
 
@@ -120,6 +123,7 @@ def start_replay(
                 where=request.where,
                 keys=list(dict.fromkeys(request.keys)),
                 ids=list(dict.fromkeys(request.ids)),
+                revisions=list(request.revisions),
                 rate_per_s=request.rate_per_s,
                 rehearsal=request.rehearsal,
             )
@@ -180,7 +184,7 @@ def _check_range(pipe: Pipe, request: ReplayRequest, now: datetime) -> None:
         raise InvalidValue("until", "needs a time after `since`")
     if request.until > now:
         raise InvalidValue("until", "needs a time in the past: a replay has only events that have arrived")
-    if request.until - request.since > LONGEST:
+    if request.until - request.since > LONGEST and not request.revisions:
         raise InvalidValue("since", f"needs at most {LONGEST.days} days before `until`; use several replays")
     moved = PipeMigration.objects.filter(pipe=pipe, switched_at__gt=request.since).order_by("-switched_at").first()
     if moved is not None and moved.switched_at is not None:

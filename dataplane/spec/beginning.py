@@ -8,7 +8,16 @@ from msgspec import UNSET, Meta, UnsetType
 from dataplane.spec.errors import SpecError
 
 EARLIEST: Final = "earliest"
-Beginning = Annotated[str, Meta(min_length=1, max_length=40)]
+Beginning = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=40,
+        description="Start of a new destination with earlier events: `earliest`, or a past time with an offset. It has "
+        "no effect on a destination that exists.",
+        examples=["earliest", "2026-11-20T08:00:00Z"],
+    ),
+]
 
 
 def beginning_at(text: str) -> datetime | None:

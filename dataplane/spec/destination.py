@@ -111,7 +111,6 @@ class HttpDestination(Struct, tag="http", tag_field="type", forbid_unknown_field
     after_dead: with `ordered`: a key continues after a dead letter (`go-on`), or is held
     template:   path, headers and body of a request, computed from the message
     encoding:   Avro in place of JSON
-    from:       the accepted events with which a new destination starts; it has no effect on one that exists
     """
 
     url: Url

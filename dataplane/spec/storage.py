@@ -52,7 +52,6 @@ class TopicDestination(_StoredDestination, tag="topic", tag_field="type", forbid
     `partitions` is fixed when the topic is created: with another number, keys would change partitions.
 
     encoding: Avro in place of JSON
-    from:     the accepted events with which a new destination starts; it has no effect on one that exists
     """
 
     partitions: Annotated[int, Meta(ge=1, le=48)] = 4

@@ -1,9 +1,10 @@
 """Replays of a pipe, and their accounts in the ledger: those of one bucket under the replay's id."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from dataplane.ledger.bins import Bin
 from mgmt.ledger.queries.bucket_range import BucketRange
@@ -12,12 +13,24 @@ from mgmt.ledger.queries.losses import MOST_LOST, MinuteLosses, minute_losses
 from mgmt.ledger.queries.minutes import DestinationLoss, MinuteLoss, minute_line, minute_lines
 from mgmt.ledger.queries.timing import Timing, timing
 from mgmt.messages.units import UnitLine, units_in
-from mgmt.models import Pipe, Replay
+from mgmt.models import Backfill, Pipe, Replay
+
+ENDED_SHOWN_FOR: Final = timedelta(days=7)
 
 
 def replays_of(pipe: Pipe) -> QuerySet[Replay]:
     """Return a pipe's replays, newest first."""
-    return Replay.objects.filter(pipe=pipe).select_related("by").order_by("-id")
+    return Replay.objects.filter(pipe=pipe).select_related("by", "backfill").order_by("-id")
+
+
+def backfills_of(pipe: Pipe) -> QuerySet[Backfill]:
+    """Return a pipe's backfills with their replays, newest first."""
+    return Backfill.objects.filter(pipe=pipe).select_related("replay").order_by("-id")
+
+
+def backfills_without_replay(pipe: Pipe, now: datetime) -> QuerySet[Backfill]:
+    """Return a pipe's backfills that wait for their replay, and those of the last days that ended without one."""
+    return backfills_of(pipe).filter(Q(ended_at=None) | Q(ended_at__gte=now - ENDED_SHOWN_FOR), replay=None)
 
 
 def replay_account(replay: Replay) -> MinuteLoss:

@@ -16,7 +16,7 @@ from tests.db.console.truth import BrowserOf, Truth, exported, plain
 from tests.db.replays import replay_fact, replay_facts
 
 pytestmark = pytest.mark.django_db
-LIST, PAGE = 14, 17
+LIST, PAGE = 15, 17
 BINS = {"crm": {"delivered": 4_000, "dead": 12}, "": {"filtered": 40}}
 ACTIONS = ("pause_replay", "resume_replay", "abort_replay", "repeat_failed")
 

@@ -14,6 +14,7 @@ from mgmt.replays.services.replays import (
     MOST_IDS,
     MOST_KEY_CHARS,
     MOST_KEYS,
+    MOST_REVISIONS,
     MOST_WHERE_CHARS,
     RATE_PER_S,
 )
@@ -66,6 +67,13 @@ class ReplayIn(StrictSerializer):
         default=list,
         help_text="Only events with one of these message ids (`webhook-id`).",
     )
+    revisions = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=2_147_483_647),
+        required=False,
+        max_length=MOST_REVISIONS,
+        default=list,
+        help_text="Only events accepted under one of these revisions, as of a backfill; the range may then be longer.",
+    )
     rate_per_s = serializers.FloatField(
         required=False,
         default=RATE_PER_S,
@@ -94,7 +102,7 @@ class ReplayOut(serializers.Serializer[Any]):
     rehearsal = serializers.BooleanField()
     revisions = serializers.ListField(
         child=serializers.IntegerField(),
-        help_text="Only events accepted under these revisions, in a backfill; empty for all.",
+        help_text="Only events accepted under these revisions; empty for all.",
     )
     backfill = serializers.CharField(
         source="backfill.destination",

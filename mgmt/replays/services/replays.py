@@ -41,7 +41,8 @@ MOST_KEYS: Final = 1_000
 MOST_KEY_CHARS: Final = 256
 MOST_IDS: Final = 10_000
 MOST_ID_CHARS: Final = 64
-MOST_SELECTION_BYTES: Final = CLIENT_MAX_BYTES // 2  # of `where`, `keys` and `ids` in the control record, as JSON
+MOST_REVISIONS: Final = 10_000
+MOST_SELECTION_BYTES: Final = CLIENT_MAX_BYTES // 2  # of `where`, `keys`, `ids` and `revisions` in the record, as JSON
 log = structlog.get_logger(__name__)
 
 
@@ -201,7 +202,10 @@ def _check_selection(request: ReplayRequest) -> None:
             raise InvalidValue(field, f"needs at most {most}, got {len(texts)}; use `where`, or several replays")
         if any(not 1 <= len(text) <= most_chars or text != storable(text) for text in texts):
             raise InvalidValue(field, f"needs texts of 1 to {most_chars} characters without U+0000")
-    sizes = {name: len(msgspec.json.encode(getattr(request, name))) for name in ("where", "keys", "ids")}
+    if len(request.revisions) > MOST_REVISIONS:
+        raise InvalidValue("revisions", f"needs at most {MOST_REVISIONS}, got {len(request.revisions)}")
+    selection = ("where", "keys", "ids", "revisions")
+    sizes = {name: len(msgspec.json.encode(getattr(request, name))) for name in selection}
     if sum(sizes.values()) > MOST_SELECTION_BYTES:  # a record that Kafka refuses would stop the whole Provisioner
         field = max(sizes, key=lambda name: sizes[name])
         most_kib = MOST_SELECTION_BYTES // 1_024

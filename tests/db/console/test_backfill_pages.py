@@ -100,6 +100,7 @@ def test_replay_of_a_backfill_is_named_in_the_list_and_on_its_page(
     shown = read(alices, page_of(replay))
     assert "Backfill of feed, started" in shown
     assert "Accepted under @1, @4" in shown
+    assert "Run again" not in shown, "the form would send the events of all revisions"
 
 
 def test_query_counts_do_not_grow_with_the_backfills(

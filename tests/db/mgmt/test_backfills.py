@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from controlplane.observer.tasks import tend
 from controlplane.provisioner.records import desired_records
 from dataplane.tables.records import ReplayRecord, replay_key
 from mgmt.models import Backfill, Cell, Destination, Pipe, PipeMigration, PipeRevision, Ramp, Replay, Tenant, User
@@ -20,9 +21,11 @@ from mgmt.services import (
     begin_ramp,
     close_pipe,
     create_pipe,
+    finish_ramp,
     pause_destination,
     pause_pipe,
     publish_revision,
+    raise_share,
     repeat_failed,
     roll_back_ramp,
     set_quota,
@@ -108,6 +111,22 @@ def test_it_starts_only_when_no_ingest_replica_stamps_with_the_revision_before(n
     assert start_backfills(now=NOW - timedelta(milliseconds=1)) == 0
     assert not Replay.objects.exists()
     started()
+
+
+def test_revision_that_ramps_requests_it_only_at_the_end_of_the_ramp(next_revision: NextRevision):
+    row = next_revision(is_live=False, feed=FEED)
+    begin_ramp(revision=row, share=50, now=LIVE_AT)
+    raise_share(ramp=Ramp.objects.get(revision=row), share=100, figures={}, now=LIVE_AT)
+    assert not Backfill.objects.exists()
+    assert finish_ramp(revision=row, figures={}, now=LIVE_AT)
+    assert started().revisions == [1]
+
+
+def test_periodic_task_of_the_observer_starts_it(next_revision: NextRevision):
+    next_revision(feed=FEED)
+    Backfill.objects.update(created_at=CREATED)
+    assert "backfills 1" in tend()
+    assert Replay.objects.get().backfill.destination == "feed"
 
 
 def test_adopting_a_live_revision_again_requests_no_second_backfill(next_revision: NextRevision):

@@ -199,6 +199,7 @@ def store_revision(*, pipe: Pipe, number: int, spec: PipeSpec, author: User, at_
         ],
         ignore_conflicts=True,
     )
+    activate_removed(pipe.id, document["destinations"])
     return revision
 
 
@@ -224,6 +225,16 @@ def adopt_live_spec(*, revision: PipeRevision, now: datetime | None = None) -> b
     take_over(revision.pipe_id, revision.spec["destinations"])
     revision.refresh_from_db()
     return True
+
+
+def activate_removed(pipe_id: str, wanted: Mapping[str, Any]) -> None:
+    """Activate the removed destinations that a revision names again, before it takes any key.
+
+    Lanes cancel messages to a removed destination.
+    """
+    for row in Destination.objects.filter(pipe_id=pipe_id, name__in=wanted, state=Destination.State.REMOVED):
+        Destination.objects.filter(id=row.id).update(config=wanted[row.name])
+        change_destination_state(row=row, was=[Destination.State.REMOVED], becomes=Destination.State.ACTIVE)
 
 
 def take_over(pipe_id: str, wanted: Mapping[str, Any], *, remove: bool = True) -> None:

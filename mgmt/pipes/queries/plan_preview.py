@@ -7,7 +7,7 @@ from typing import Final
 
 from dataplane.names import LANE_KINDS, QUERY_INPUTS
 from dataplane.plan.queries import needs_query
-from dataplane.spec import HttpDestination, PipeSpec, TopicDestination, beginning_of, spec_to_builtins
+from dataplane.spec import HttpDestination, PipeSpec, TopicDestination, beginning_of
 from mgmt.cells.placement import place
 from mgmt.cells.policies import placing_policy, ramp_policy, topic_shape
 from mgmt.cells.queries.cells import generation_of
@@ -16,7 +16,6 @@ from mgmt.models import AlertChannel, Cell, Pipe, PipeRevision, Tenant, Topic
 from mgmt.pipes.topics import TopicPlan, cell_plans, output_plan
 from mgmt.ramps.queries import recently_ramped_units
 from mgmt.ramps.schedule import RampPolicy, first_share
-from mgmt.replays.unsent import is_new
 
 PIPE_TO_COME: Final = "<id>"  # placeholder in the names of topics, while the pipe has no id
 _OPEN: Final = (PipeRevision.State.REQUESTED, PipeRevision.State.RAMPING)
@@ -135,12 +134,8 @@ def _beginnings(pipe: Pipe | None, spec: PipeSpec) -> list[BeginningPreview]:
     """Return the destinations that ask for earlier events; those of a pipe without a live revision have none."""
     asked = {name: beginning for name, to in spec.destinations.items() if (beginning := beginning_of(to))}
     live = pipe.revisions.filter(state=PipeRevision.State.LIVE).first() if pipe is not None and asked else None
-    if live is None:
-        return [BeginningPreview(name, beginning, is_new=False) for name, beginning in asked.items()]
-    configs, known = spec_to_builtins(spec)["destinations"], live.spec["destinations"]
-    return [
-        BeginningPreview(name, beginning, is_new(configs[name], known.get(name))) for name, beginning in asked.items()
-    ]
+    is_new = {name: live is not None and name not in live.spec["destinations"] for name in asked}
+    return [BeginningPreview(name, beginning, is_new[name]) for name, beginning in asked.items()]
 
 
 def _placing(tenant: Tenant, pipe: Pipe | None, now: datetime) -> CellPlacement:

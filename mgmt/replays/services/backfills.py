@@ -1,6 +1,5 @@
 """Services of backfills: a new destination gets the earlier events that its `from` names, by one replay."""
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -8,12 +7,19 @@ import structlog
 from django.db import transaction
 from django.db.models.fields.json import KeyTransform
 
-from dataplane.spec import DestinationSpec, HttpDestination, beginning_at, beginning_of, destination_of
+from dataplane.spec import (
+    DestinationSpec,
+    HttpDestination,
+    TopicDestination,
+    beginning_at,
+    beginning_of,
+    destination_of,
+)
 from mgmt.errors import InvalidValue, NothingToReplayError, PipeClosedError, ServiceError
 from mgmt.models import Backfill, Destination, Pipe, PipeMigration, PipeRevision, Ramp, Replay
 from mgmt.quotas.queries import quotas_for
 from mgmt.replays.services.replays import ReplayRequest, start_replay
-from mgmt.replays.unsent import is_new, kind_of, unsent_revisions
+from mgmt.replays.unsent import unsent_revisions
 
 # After a revision has become live. All ingest replicas stamp with it by then: they hold that record before the revision
 # becomes live, and a request that began earlier is written within 10 s. The rest is for clocks that differ.
@@ -30,15 +36,15 @@ def request_backfills(*, revision: PipeRevision, before: PipeRevision | None, no
 
     before: the revision that was live until now
 
-    A destination is new if that revision has none of its name and type. Without earlier events, as in a new pipe, there
-    is nothing to request.
+    A destination is new if that revision has none of its name. Without earlier events, as in a new pipe, there is
+    nothing to request.
     """
     known = before.spec["destinations"] if before is not None else {}
     for name, config in revision.spec["destinations"].items():
-        beginning, kind = beginning_of(destination_of(config)), kind_of(config)
-        if not beginning or not is_new(config, known.get(name)):
+        beginning = beginning_of(destination_of(config))
+        if not beginning or name in known:
             continue
-        if unsent_revisions(_kinds(revision.pipe_id, name, revision.number), _runs_as(revision.pipe_id), kind):
+        if unsent_revisions(_earlier(revision.pipe_id, name, revision.number), _runs_as(revision.pipe_id)):
             Backfill.objects.create(
                 pipe_id=revision.pipe_id,
                 destination=name,
@@ -95,15 +101,15 @@ def _request(row: Backfill, now: datetime) -> ReplayRequest:
     """
     live = row.pipe.revisions.filter(state=PipeRevision.State.LIVE).first()
     config = live.spec["destinations"].get(row.destination) if live is not None else None
-    kinds = _kinds(row.pipe_id, row.destination, row.revision + 1)
-    kind = kinds.pop(row.revision)
-    if config is None or kind_of(config) != kind:
-        raise NothingToReplayError(f"The live revision has no destination {row.destination} of type {kind} any more.")
+    to = None if config is None else destination_of(config)
+    if not isinstance(to, HttpDestination | TopicDestination):
+        raise NothingToReplayError(f"The live revision has no destination {row.destination} of type http or topic.")
     state = row.pipe.destinations.values_list("state", flat=True).get(name=row.destination)
     if state != Destination.State.ACTIVE:
         raise DestinationNotActiveError(f"The destination is {state}.")
     since = _since(row)
-    unsent = set(unsent_revisions(kinds, _runs_as(row.pipe_id), kind)) - _backfilled(row, kinds, kind, since)
+    earlier = _earlier(row.pipe_id, row.destination, row.revision)
+    unsent = set(unsent_revisions(earlier, _runs_as(row.pipe_id))) - _backfilled(row, since)
     if not unsent or since >= now:
         raise NothingToReplayError(f"{row.destination} has all events accepted since then.")
     return ReplayRequest(
@@ -111,7 +117,7 @@ def _request(row: Backfill, now: datetime) -> ReplayRequest:
         until=now,
         destinations=[row.destination],
         revisions=sorted(unsent),
-        rate_per_s=_rate(row.pipe, destination_of(config)),
+        rate_per_s=_rate(row.pipe, to),
     )
 
 
@@ -125,7 +131,7 @@ def _since(row: Backfill) -> datetime:
     return max(one for one in times if one is not None)
 
 
-def _backfilled(row: Backfill, kinds: Mapping[int, str], kind: str, since: datetime) -> set[int]:
+def _backfilled(row: Backfill, since: datetime) -> set[int]:
     """Return the revisions whose events an earlier backfill of the destination has sent, back to the same time.
 
     The destination was removed after it, and is back.
@@ -133,15 +139,14 @@ def _backfilled(row: Backfill, kinds: Mapping[int, str], kind: str, since: datet
     done = Replay.objects.filter(
         backfill__pipe=row.pipe_id, backfill__destination=row.destination, state=Replay.State.DONE, since__lte=since
     )
-    found = done.values_list("backfill__revision", "revisions")
-    return {number for revision, numbers in found if kinds.get(revision) == kind for number in numbers}
+    return {number for numbers in done.values_list("revisions", flat=True) for number in numbers}
 
 
-def _kinds(pipe_id: str, name: str, before: int) -> dict[int, str]:
-    """Return by revision with a lower number than `before` the type of its destination of a name, "" if it has none."""
+def _earlier(pipe_id: str, name: str, before: int) -> dict[int, bool]:
+    """Return the revisions with a lower number than `before`, and True for those with a destination of this name."""
     rows = PipeRevision.objects.filter(pipe=pipe_id, number__lt=before).order_by()
     config = KeyTransform(name, KeyTransform("destinations", "spec"))
-    return {number: kind_of(found) for number, found in rows.annotate(to=config).values_list("number", "to")}
+    return {number: to is not None for number, to in rows.annotate(to=config).values_list("number", "to")}
 
 
 def _runs_as(pipe_id: str) -> dict[int, int]:

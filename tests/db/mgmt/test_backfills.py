@@ -212,10 +212,10 @@ def test_destination_that_comes_back_gets_what_an_aborted_backfill_has_not_sent(
     assert started().revisions == [1, 3]
 
 
-def test_destination_of_another_type_is_a_new_one(next_revision: NextRevision):
+def test_destination_that_changes_its_type_is_not_new(next_revision: NextRevision):
     next_revision(feed={"type": "lake"})
     next_revision(feed=FEED)
-    assert started().revisions == [1, 2]
+    assert not Backfill.objects.exists()
 
 
 def test_events_of_a_rolled_back_revision_with_the_destination_are_sent(live: Pipe, next_revision: NextRevision):
@@ -265,11 +265,12 @@ def test_closed_pipe_ends_it_with_the_reason(live: Pipe, next_revision: NextRevi
     assert start_backfills(now=NOW) == 0
 
 
-def test_removed_destination_ends_it_with_the_reason(next_revision: NextRevision):
+@pytest.mark.parametrize("later", [{}, {"feed": {"type": "lake"}}], ids=["removed", "a lake"])
+def test_removed_destination_ends_it_with_the_reason(next_revision: NextRevision, later: dict[str, Any]):
     next_revision(feed=FEED)
-    next_revision()
+    next_revision(**later)
     assert start_backfills(now=NOW) == 1
-    assert Backfill.objects.get().reason == "The live revision has no destination feed of type topic any more."
+    assert Backfill.objects.get().reason == "The live revision has no destination feed of type http or topic."
     assert not Replay.objects.exists()
 
 

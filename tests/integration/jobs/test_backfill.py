@@ -110,7 +110,7 @@ def start_backfill(plane: DataPlane, since_us: int) -> None:
             bucket=now_us // 60_000_000,
             rate_per_s=BACKFILL_RATE,
             state="running",
-            revisions=unsent_revisions({1: ""}, {}, "topic"),
+            revisions=unsent_revisions({1: False}, {}),
         )
     )
 

@@ -84,6 +84,7 @@ from mgmt.registry.api.subjects import (
 from mgmt.rejections.api import RejectionsView, RejectionView
 from mgmt.replays.api import (
     AbortReplayView,
+    BackfillsView,
     PauseReplayView,
     RepeatFailedReplayView,
     ReplaysView,
@@ -248,6 +249,7 @@ urlpatterns = [
     path("pipes/<row_id:pipe>/moves/preview/", PreviewView.as_view(), name="preview-move"),
     path("pipes/<row_id:pipe>/moves/<row_id:move>/", RedriveView.as_view(), name="move"),
     path("pipes/<row_id:pipe>/moves/<row_id:move>/abort/", AbortRedriveView.as_view(), name="abort-move"),
+    path("pipes/<row_id:pipe>/backfills/", BackfillsView.as_view(), name="backfills"),
     path("pipes/<row_id:pipe>/replays/", ReplaysView.as_view(), name="replays"),
     path("pipes/<row_id:pipe>/replays/<row_id:replay>/", ReplayView.as_view(), name="replay"),
     path("pipes/<row_id:pipe>/replays/<row_id:replay>/pause/", PauseReplayView.as_view(), name="pause-replay"),

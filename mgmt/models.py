@@ -44,7 +44,7 @@ from mgmt.quotas.models import TenantQuota
 from mgmt.ramps.models import Admission, Ramp, RampStep
 from mgmt.registry.models import CatalogueLink, RegistryDefault, SchemaText, Subject, SubjectVersion
 from mgmt.rejections.models import Rejection, RejectionMinute
-from mgmt.replays.models import Replay
+from mgmt.replays.models import Backfill, Replay
 from mgmt.sequences.models import SequenceBreakRow
 from mgmt.shadows.models import Shadow
 from mgmt.tenancy.models import LimitCount, Membership, Tenant, User
@@ -57,6 +57,7 @@ __all__ = [
     "ApiKey",
     "AttemptCount",
     "AuditOffset",
+    "Backfill",
     "CapacityResult",
     "CatalogueLink",
     "Cell",

@@ -126,6 +126,7 @@ from mgmt.registry.services import (
     set_owner,
     set_subject_compatibility,
 )
+from mgmt.replays.services.backfills import request_backfills, start_backfills
 from mgmt.replays.services.repeats import repeat_failed
 from mgmt.replays.services.replays import (
     CheckedReplay,
@@ -255,6 +256,7 @@ __all__ = [
     "rename_pipe",
     "reopen_pipe",
     "repeat_failed",
+    "request_backfills",
     "request_migration",
     "request_rollout",
     "resolve_alert",
@@ -283,6 +285,7 @@ __all__ = [
     "signing_secrets",
     "snooze_alert",
     "spread_keys",
+    "start_backfills",
     "start_redrive",
     "start_replay",
     "start_shadow",

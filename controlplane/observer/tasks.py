@@ -29,6 +29,7 @@ from mgmt.alerts.services.losses import resolve_found_losses
 from mgmt.alerts.services.probes import judge_probes
 from mgmt.deliveries.services.redrives import release_leftovers
 from mgmt.pipes.services.pipes import resume_complete_pipes
+from mgmt.replays.services.backfills import start_backfills
 from mgmt.replays.services.progress import abort_forgotten, end_unanswered, store_results
 from mgmt.shadows.services.progress import end_unanswered_shadows, stop_unattended_shadows
 
@@ -42,7 +43,7 @@ ROLLUPS_LOCK = "observer.keep_rollups"
 
 @shared_task(name="observer.tend")
 def tend() -> str:
-    """Judge cells and probes, release messages no longer held, resolve and wake alerts, and complete replays and runs.
+    """Judge cells and probes, release messages no longer held, resolve and wake alerts, and end and start runs.
 
     Safe to run twice and to kill at any point: offsets are taken and rows changed by conditional updates and row locks.
     Overlapping runs skip, by a lock that Postgres frees if its holder crashes.
@@ -141,6 +142,7 @@ def _tend() -> str:
         "replay results": store_results(now=now),
         "unattended shadow runs": stop_unattended_shadows(now=now),
         "stopped shadow runs": end_unanswered_shadows(now=now),
+        "backfills": start_backfills(now=now),
     }
     return _summary(done)
 

@@ -303,6 +303,7 @@ def _build_replays(names: list[str], found: dict[str, Record], _broken: dict[str
             keys=row.keys if row.is_under_way else [],
             ids=row.ids if row.is_under_way else [],
             rehearsal=row.rehearsal,
+            revisions=row.revisions,
         )
 
 

@@ -1,4 +1,4 @@
-"""Selection of a replay's events: by pipe, ingest time, key, id and expression. Pure."""
+"""Selection of a replay's events: by pipe, ingest time, revision, key, id and expression. Pure."""
 
 from collections.abc import Collection
 
@@ -33,12 +33,14 @@ class EventSelection:
         self._where = compile_expr(record.where, EXPRESSION_ROOTS) if record.where else None
         self._keys = frozenset(key_bytes(record.pipe, key) for key in record.keys)
         self._ids = frozenset(record.ids)
+        self._revisions = frozenset(record.revisions)
 
     def names(self, meta: MessageMeta, key: bytes | None) -> bool:
-        """Return True for an event of the replay's pipe, range, keys and ids, as ingest stored it."""
+        """Return True for an event of the replay's pipe, range, revisions, keys and ids, as ingest stored it."""
         record = self._record
         return (
             is_original(meta, record.pipe, record.since_us, record.until_us)
+            and (not self._revisions or meta.revision in self._revisions)
             and (not self._keys or key in self._keys)
             and (not self._ids or meta.id in self._ids)
         )

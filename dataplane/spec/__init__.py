@@ -1,5 +1,6 @@
 """The pipe spec: one versioned document per revision, used by console, API, command line and data plane."""
 
+from dataplane.spec.beginning import EARLIEST, beginning_at
 from dataplane.spec.dedup import DedupSpec
 from dataplane.spec.destination import (
     Auth,
@@ -15,7 +16,14 @@ from dataplane.spec.destination import (
     ResponseRule,
     RetryPolicy,
 )
-from dataplane.spec.destinations import DestinationSpec, destination_of, encoding_of, endpoint_of, keeps_order
+from dataplane.spec.destinations import (
+    DestinationSpec,
+    beginning_of,
+    destination_of,
+    encoding_of,
+    endpoint_of,
+    keeps_order,
+)
 from dataplane.spec.document import PipeSpec, parse_pipe_spec, spec_to_builtins
 from dataplane.spec.encoding import AvroEncoding, ColumnsEncoding
 from dataplane.spec.enrich import EnrichSpec
@@ -41,6 +49,7 @@ from dataplane.spec.storage import LakeDestination, TableDestination, TopicDesti
 from dataplane.spec.template import RequestTemplate
 
 __all__ = [
+    "EARLIEST",
     "Auth",
     "AvroEncoding",
     "BasicAuth",
@@ -81,6 +90,8 @@ __all__ = [
     "Step",
     "TableDestination",
     "TopicDestination",
+    "beginning_at",
+    "beginning_of",
     "destination_of",
     "encoding_of",
     "endpoint_of",

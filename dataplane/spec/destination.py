@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from dataplane.expr.patterns import compile_pattern
+from dataplane.spec.beginning import Beginning, check_beginning
 from dataplane.spec.encoding import AvroEncoding
 from dataplane.spec.errors import SpecError
 from dataplane.spec.template import RequestTemplate, check_template
@@ -125,11 +126,13 @@ class HttpDestination(Struct, tag="http", tag_field="type", forbid_unknown_field
     headers: Annotated[dict[HeaderName, HeaderValue], Meta(max_length=20)] = {}
     template: RequestTemplate | None = None
     encoding: AvroEncoding | UnsetType = UNSET  # omitted unless set: earlier releases of the data plane refuse it
+    from_: Beginning | UnsetType = field(default=UNSET, name="from")  # omitted unless set, as `encoding`
 
 
 def check_http(path: str, destination: HttpDestination) -> None:
     """Check what types cannot express. Raises SpecError, with the field under `path`."""
     check_url(f"{path}.url", destination.url)
+    check_beginning(f"{path}.from", destination.from_)
     instructions = 0
     for number, rule in enumerate(destination.rules):
         _check_status(f"{path}.rules[{number}].when.status", rule.when.status)

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET
 
+from dataplane.spec.beginning import check_beginning
 from dataplane.spec.destination import HttpDestination, OAuth2, check_http
 from dataplane.spec.encoding import Encoding
 from dataplane.spec.guard import plain_host
@@ -21,6 +22,8 @@ def check_destination(path: str, destination: DestinationSpec) -> None:
     match destination:
         case HttpDestination():
             check_http(path, destination)
+        case TopicDestination():
+            check_beginning(f"{path}.from", destination.from_)
         case TableDestination():
             check_table(path, destination)
 
@@ -54,6 +57,11 @@ def encoding_of(to: DestinationSpec) -> Encoding | None:
     if isinstance(to, TableDestination) or to.encoding is UNSET:
         return None
     return to.encoding
+
+
+def beginning_of(to: DestinationSpec) -> str:
+    """Return the `from` of a destination: EARLIEST or a time; "" if it starts with new events."""
+    return to.from_ or "" if isinstance(to, HttpDestination | TopicDestination) else ""
 
 
 def keeps_order(to: DestinationSpec) -> bool:

@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 from typing import Annotated, ClassVar, Final
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from dataplane.spec.beginning import Beginning
 from dataplane.spec.checks import check_expression
 from dataplane.spec.destination import Auth, BatchSettings, NoAuth, ResponseRule, RetryPolicy
 from dataplane.spec.encoding import AvroEncoding, ColumnsEncoding
@@ -57,6 +58,7 @@ class TopicDestination(_StoredDestination, tag="topic", tag_field="type", forbid
     retention_h: Annotated[int, Meta(ge=1, le=720)] = 168
     retry: RetryPolicy = RetryPolicy()
     encoding: AvroEncoding | UnsetType = UNSET  # omitted unless set: earlier releases of the data plane refuse it
+    from_: Beginning | UnsetType = field(default=UNSET, name="from")  # omitted unless set, as `encoding`
 
 
 class TableDestination(_StoredDestination, tag="table", tag_field="type", forbid_unknown_fields=True, frozen=True):

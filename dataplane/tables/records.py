@@ -208,6 +208,7 @@ class ReplayRecord(Struct, tag="replay", tag_field="kind", frozen=True):
     bucket:       minute in which the ledger counts all units of the replay
     where:        expression over `body` and `meta`; only events for which it is true are replayed. "" for all
     keys, ids:    only events with one of these keys, or message ids; empty for all
+    revisions:    only events that ingest stamped with one of these revisions; empty for all
     rate_per_s:   maximum rate in units per second, over all destinations
     rehearsal:    count only, and send nothing
     state:        `ended` for a finished or aborted replay, which readers forget
@@ -230,6 +231,7 @@ class ReplayRecord(Struct, tag="replay", tag_field="kind", frozen=True):
     keys: list[str] = []
     ids: list[str] = []
     rehearsal: bool = False
+    revisions: list[int] = []
 
 
 class ShadowRecord(Struct, tag="shadow", tag_field="kind", frozen=True):

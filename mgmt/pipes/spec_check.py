@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
 from django.conf import settings
+from django.utils import timezone
 
 from dataplane.schemas.avro import tree_of
 from dataplane.schemas.columns import column_of
@@ -19,6 +21,8 @@ from dataplane.spec import (
     OAuth2,
     PipeSpec,
     SpecError,
+    beginning_at,
+    beginning_of,
     encoding_of,
     parse_pipe_spec,
 )
@@ -42,6 +46,14 @@ def check_destinations(spec: PipeSpec) -> None:
         if isinstance(destination, LakeDestination) and destination.root not in (None, *settings.PENSTOCK_LAKES):
             wanted = f"needs one of the platform's stores, {', '.join(settings.PENSTOCK_LAKES)}"
             raise DestinationForbidden(f"$.destinations.{name}.root", wanted)
+
+
+def check_beginnings(spec: PipeSpec, now: datetime) -> None:
+    """Raise SpecError for a destination that is to start with events of the future."""
+    for name, to in spec.destinations.items():
+        at = beginning_at(text) if (text := beginning_of(to)) else None
+        if at is not None and at > now:
+            raise SpecError(f"$.destinations.{name}.from", f"needs a time in the past, got {text}")
 
 
 def check_sources(tenant_id: str, spec: PipeSpec) -> None:
@@ -119,4 +131,5 @@ def checked_spec(document: Mapping[str, Any], *, owner: str = "") -> PipeSpec:
     if not whole or _NUL.search(text):
         raise SpecError("$", "must not contain infinite numbers or the character U+0000")
     check_destinations(spec)
+    check_beginnings(spec, timezone.now())
     return spec

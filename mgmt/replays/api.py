@@ -9,11 +9,14 @@ from rest_framework.response import Response
 from dataplane.ledger.bins import Bin
 from mgmt.ledger.queries.minutes import Counts
 from mgmt.models import Replay
-from mgmt.replays.queries import replay_account, replay_units, replays_of
+from mgmt.replays.queries import backfills_of, replay_account, replay_units, replays_of
 from mgmt.replays.serializers import (
+    BACKFILLS_EXAMPLE,
     REPLAY_DETAIL_EXAMPLE,
     REPLAY_UNITS_EXAMPLE,
     REPLAYS_EXAMPLE,
+    BackfillOut,
+    BackfillPageOut,
     ReplayAccountOut,
     ReplayDetailOut,
     ReplayIn,
@@ -71,6 +74,24 @@ class ReplaysView(View):
         asked = ReplayRequest(**body_of(request, ReplayIn))
         replay = start_replay(pipe=row, request=asked, by=self.user, now=timezone.now())
         return _created(replay)
+
+
+class BackfillsView(View):
+    """Backfills of a pipe's destinations."""
+
+    @operation(
+        "list_backfills",
+        parameters=PAGE_PARAMETERS,
+        responses=answers(200, BackfillPageOut, "not-found"),
+        examples=[example(BACKFILLS_EXAMPLE)],
+    )
+    def get(self, request: Request, pipe: str) -> Response:
+        """List the backfills of a pipe: earlier events for new destinations with `from`, newest first.
+
+        Each is delivered by one replay, which is paused, resumed and aborted like any other.
+        """
+        rows, paginator = page_of(backfills_of(access.get_pipe(self.user, pipe)), request, KeysetPage())
+        return paginator.get_paginated_response(BackfillOut(rows, many=True).data)
 
 
 class ReplayView(View):

@@ -1,4 +1,4 @@
-"""Model of replays."""
+"""Models of replays, and of the backfills that start some of them."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -58,6 +58,11 @@ class Replay(models.Model):
     where = models.CharField(max_length=2_048, blank=True, help_text="Expression that selects events; empty for all.")
     keys = models.JSONField(default=list, help_text="Keys of the selected events; empty for all.")
     ids = models.JSONField(default=list, help_text="Message ids of the selected events; empty for all.")
+    revisions = models.JSONField(
+        default=list,
+        db_default=[],
+        help_text="Numbers of the revisions with which ingest stamped the selected events; empty for all.",
+    )
     rate_per_s = models.FloatField(help_text="Units per second, at most, over all destinations.")
     rehearsal = models.BooleanField(default=False, help_text="True if it counts only, and sends nothing.")
     state = models.CharField(max_length=8, choices=State, default=State.RUNNING)
@@ -131,3 +136,49 @@ class Replay(models.Model):
             return None
         took_s = (self.progress_at - self.started_at).total_seconds() - self.paused_s
         return self.progress_at + timedelta(seconds=max(0.0, took_s) * self.unread / self.read)
+
+
+class Backfill(models.Model):
+    """Earlier events for a new destination, which one replay delivers (docs/decisions/0498).
+
+    It waits (`reason` says for what) until it has a replay, or has ended without one, for the reason.
+
+    revision:  number of the revision that brought the destination
+    beginning: `from` of the destination in its spec
+    """
+
+    id = models.CharField(primary_key=True, max_length=32, default=id_maker("backfill"), editable=False)
+    pipe = models.ForeignKey(Pipe, models.CASCADE, related_name="backfills")
+    destination = models.CharField(max_length=40)
+    revision = models.PositiveIntegerField()
+    beginning = models.CharField(max_length=40)
+    created_at = models.DateTimeField(help_text="Time at which the revision became live.")
+    reason = models.CharField(max_length=300, blank=True)
+    ended_at = models.DateTimeField(null=True, help_text="End without a replay.")
+    replay = models.OneToOneField(Replay, models.CASCADE, null=True, related_name="backfill")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["pipe", "destination", "revision"], name="one_backfill_per_new_destination_of_a_revision"
+            ),
+            models.CheckConstraint(
+                condition=Q(replay=None) | Q(ended_at=None), name="backfill_with_a_replay_ends_with_it"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["created_at"], condition=Q(replay=None, ended_at=None), name="waiting_backfills"),
+        ]
+
+    def __str__(self) -> str:
+        return f"backfill of {self.destination}"
+
+    @property
+    def is_waiting(self) -> bool:
+        """True until it has a replay, or has ended without one."""
+        return self.replay_id is None and self.ended_at is None
+
+    @property
+    def state(self) -> str:
+        """`waiting`, `not started`, or the state of its replay."""
+        return self.replay.state if self.replay else "waiting" if self.is_waiting else "not started"

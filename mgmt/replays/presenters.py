@@ -7,7 +7,8 @@ from typing import Final
 from dataplane.ledger.bins import OPEN, Bin
 from mgmt.deliveries.cause_wording import BINS
 from mgmt.ledger.queries.minutes import Counts, MinuteLoss
-from mgmt.models import Replay
+from mgmt.models import Backfill, Replay
+from mgmt.replays.models import UNDONE
 
 NARROW: Final = "\u202f"
 # Outcomes of a copy, where they differ from those of an original.
@@ -76,6 +77,26 @@ def replay_line(row: Replay, account: MinuteLoss, now: datetime) -> ReplayLine:
         waiting=waiting,
         undone=undone,
     )
+
+
+@dataclass(frozen=True)
+class BackfillLine:
+    """Backfill of a destination in words. `progress`: of its replay, as of a ReplayLine."""
+
+    row: Backfill
+    colour: str
+    words: str
+    progress: str
+
+
+def backfill_line(row: Backfill, now: datetime) -> BackfillLine:
+    """Return a backfill in words, without the ledger: failed messages show once the result of its replay is final."""
+    replay = row.replay
+    if replay is None:
+        return BackfillLine(row, "wait" if row.is_waiting else "bad", row.state, "")
+    bins = (replay.result or {}).get("bins", {}).values()
+    colour, words = _state(replay, 0, sum(counts.get(name, 0) for counts in bins for name in UNDONE))
+    return BackfillLine(row, colour, words, _progress(replay, now) if replay.is_under_way else "")
 
 
 def columns_of(bins: Counts) -> list[str]:

@@ -1,9 +1,10 @@
 """Replays of a pipe, and their accounts in the ledger: those of its buckets under the replay's id, as one."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from dataplane.ledger.bins import Bin, BucketAccount, BucketFacts, derive, united_facts
 from dataplane.ledger.replay_buckets import replay_buckets
@@ -13,12 +14,24 @@ from mgmt.ledger.queries.losses import MOST_LOST, MinuteLosses, losses_of
 from mgmt.ledger.queries.minutes import DestinationLoss, MinuteLoss, line_of
 from mgmt.ledger.queries.timing import Timing, timing
 from mgmt.messages.units import UnitLine, units_of
-from mgmt.models import Pipe, Replay
+from mgmt.models import Backfill, Pipe, Replay
+
+ENDED_SHOWN_FOR: Final = timedelta(days=7)
 
 
 def replays_of(pipe: Pipe) -> QuerySet[Replay]:
     """Return a pipe's replays, newest first."""
-    return Replay.objects.filter(pipe=pipe).select_related("by").order_by("-id")
+    return Replay.objects.filter(pipe=pipe).select_related("by", "backfill").order_by("-id")
+
+
+def backfills_of(pipe: Pipe) -> QuerySet[Backfill]:
+    """Return a pipe's backfills with their replays, newest first."""
+    return Backfill.objects.filter(pipe=pipe).select_related("replay").order_by("-id")
+
+
+def backfills_without_replay(pipe: Pipe, now: datetime) -> QuerySet[Backfill]:
+    """Return a pipe's backfills that wait for their replay, and those of the last days that ended without one."""
+    return backfills_of(pipe).filter(Q(ended_at=None) | Q(ended_at__gte=now - ENDED_SHOWN_FOR), replay=None)
 
 
 def replay_account(replay: Replay) -> MinuteLoss:

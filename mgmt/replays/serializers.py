@@ -14,6 +14,7 @@ from mgmt.replays.services.replays import (
     MOST_IDS,
     MOST_KEY_CHARS,
     MOST_KEYS,
+    MOST_REVISIONS,
     MOST_WHERE_CHARS,
     RATE_PER_S,
 )
@@ -66,6 +67,13 @@ class ReplayIn(StrictSerializer):
         default=list,
         help_text="Only events with one of these message ids (`webhook-id`).",
     )
+    revisions = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=2_147_483_647),
+        required=False,
+        max_length=MOST_REVISIONS,
+        default=list,
+        help_text="Only events accepted under one of these revisions, as of a backfill; the range may then be longer.",
+    )
     rate_per_s = serializers.FloatField(
         required=False,
         default=RATE_PER_S,
@@ -92,6 +100,16 @@ class ReplayOut(serializers.Serializer[Any]):
     id_count = serializers.SerializerMethodField()
     rate_per_s = serializers.FloatField()
     rehearsal = serializers.BooleanField()
+    revisions = serializers.ListField(
+        child=serializers.IntegerField(),
+        help_text="Only events accepted under these revisions; empty for all.",
+    )
+    backfill = serializers.CharField(
+        source="backfill.destination",
+        allow_null=True,
+        default=None,
+        help_text="Name of the new destination, if it is a backfill.",
+    )
     repeats = serializers.CharField(
         source="repeats_id", allow_null=True, help_text="Id of the replay whose failed events it repeats."
     )
@@ -152,6 +170,27 @@ class ReplayPageOut(PageOut):
     results = ReplayOut(many=True)
 
 
+class BackfillOut(serializers.Serializer[Any]):
+    """Earlier events for a new destination: a replay that Penstock starts."""
+
+    destination = serializers.CharField()
+    revision = serializers.IntegerField(help_text="Number of the revision that brought the destination.")
+    beginning = serializers.CharField(help_text="`from` of the destination in that revision.")
+    state = serializers.ChoiceField(
+        ["waiting", "not started", *Replay.State.values],
+        help_text="`waiting` until the replay is started, then the replay's state; `not started` if there is none.",
+    )
+    reason = serializers.CharField(help_text="Why it waits, or why it was not started.")
+    created_at = serializers.DateTimeField(help_text="When the revision became live.")
+    replay = serializers.CharField(source="replay_id", allow_null=True, help_text="Id of the replay.")
+
+
+class BackfillPageOut(PageOut):
+    """A page of backfills, newest first."""
+
+    results = BackfillOut(many=True)
+
+
 class ReplayUnitsOut(serializers.Serializer[Any]):
     """Messages of a replay in one bin; `more` counts further ones."""
 
@@ -173,6 +212,8 @@ REPLAY_EXAMPLE: Final[dict[str, Any]] = {
     "id_count": 0,
     "rate_per_s": 50.0,
     "rehearsal": False,
+    "revisions": [],
+    "backfill": None,
     "repeats": None,
     "by": "alice",
     "created_at": "2026-11-27T09:15:04Z",
@@ -194,6 +235,21 @@ REPLAY_DETAIL_EXAMPLE: Final = REPLAY_EXAMPLE | {
         "bins": {"delivered": 12_300, "queued": 82, "retrying": 6, "filtered": 12},
         "destinations": {"crm": {"delivered": 12_300, "queued": 82, "retrying": 6}, "": {"filtered": 12}},
     }
+}
+BACKFILLS_EXAMPLE: Final = {
+    "next": None,
+    "previous": None,
+    "results": [
+        {
+            "destination": "warehouse",
+            "revision": 9,
+            "beginning": "earliest",
+            "state": "running",
+            "reason": "",
+            "created_at": "2026-11-27T09:14:00Z",
+            "replay": "replay_01kb0y6q2m8w4s7x5t9c",
+        }
+    ],
 }
 REPLAYS_EXAMPLE: Final = {"next": None, "previous": None, "results": [REPLAY_EXAMPLE]}
 REPLAY_UNITS_EXAMPLE: Final = {

@@ -176,7 +176,7 @@ def get_redrive(user: User, pipe_id: str, move_id: str, need: str = READ) -> Red
 
 def get_replay(user: User, pipe_id: str, replay_id: str, need: str = READ) -> Replay:
     """Return a replay of one of the user's pipes. Raises ObjectDoesNotExist, Forbidden."""
-    rows = Replay.objects.select_related("pipe", "by")
+    rows = Replay.objects.select_related("pipe", "by", "backfill")
     return rows.get(pipe=get_pipe(user, pipe_id, need), id=storable(replay_id))
 
 

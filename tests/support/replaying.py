@@ -141,7 +141,8 @@ class ReplayWorld:
     ) -> MemoryMessage:
         """Write an event to the ingest topic, as ingest does; `number` is part of its id."""
         fields = {"source": "shop", "ingest_time_us": NOW_US, "event_time_us": NOW_US - 5, "bucket": 7, **more}
-        meta = MessageMeta(WIRE_VERSION, f"m{number}", fields.pop("pipe", PIPE), 1, **fields)
+        pipe, revision = fields.pop("pipe", PIPE), fields.pop("revision", 1)
+        meta = MessageMeta(WIRE_VERSION, f"m{number}", pipe, revision, **fields)
         headers = [(META_HEADER, encode_meta(meta)), ("ce_id", f"m{number}".encode()), ("x-own", b"1")]
         self.kafka.append(INGEST, body, headers, key, partition)
         message = self.kafka.logs[INGEST, partition][-1]

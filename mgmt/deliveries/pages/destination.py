@@ -28,6 +28,8 @@ from mgmt.ledger.queries.bucket_range import span_until
 from mgmt.ledger.queries.minutes import bins_at
 from mgmt.models import Destination, Pipe
 from mgmt.pipes.page_context import pipe_context
+from mgmt.replays.presenters import backfill_line
+from mgmt.replays.queries import backfills_of
 from mgmt.web import access
 from mgmt.web.rendering import act_and_report, as_curl, for_members, once, show, viewer_of
 
@@ -98,6 +100,7 @@ def _page(
     now = timezone.now()
     needed = needed_credential(row.config)
     alerts = open_alerts_by_need(pipe_ids=[pipe.id]).filter(destination=row.name)
+    backfills = backfills_of(pipe).filter(destination=row.name)
     context: dict[str, Any] = pipe_context(pipe, "settings") | {
         "destination": row,
         "now": now,
@@ -109,6 +112,7 @@ def _page(
         "get_bins": once(partial(bins_at, pipe_id=pipe.id, destination=row.name, span=span_until("1h", now))),
         "get_troubles": once(lambda: [problem_line(t) for t in problems_of([pipe], now) if t.where == row.name]),
         "get_attempts": once(partial(attempt_views, pipe.id, MOST_ATTEMPTS, AttemptFilter(destination=row.name))),
+        "get_backfill": once(lambda: next((backfill_line(one, now) for one in backfills[:1]), None)),
         "test_body": TEST_BODY,
         "get_tests": once(lambda: [delivery_test_result(one) for one in latest_tests(row)[:MOST_TESTS]]),
         "curl": as_curl(request, f"pipes/{pipe.id}/destinations/{row.name}/"),

@@ -27,6 +27,7 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
 ENCODING_FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
     "http": ("avro", "confluent"), "topic": ("avro", "confluent"), "lake": ("columns",), "table": (),
 }  # fmt: skip
+STARTS_IN_PAST: Final = ("http", "topic")  # kinds that may start with earlier events
 MAX_DIGITS: Final = 18  # of a number; a longer one is left as text
 SOURCE_PATHS: Final = ("event_time", "key", "id", "sequence")
 _SHOWN: Final = frozenset({"version", "sources", "normalize", "enrich", "routes", "transform", "destinations"})
@@ -77,7 +78,8 @@ class RouteRuleRow:
 class DestinationRow:
     """Destination as typed, with its own steps; the other fields depend on the kind.
 
-    `format`, `subject` and `version` are those of its encoding; without a format it gets JSON.
+    `format`, `subject` and `version` are those of its encoding; without a format it gets JSON. `beginning` is the
+    document's `from`.
     `test` is the id of the newest test request to it, "" if there was none.
     """
 
@@ -91,6 +93,7 @@ class DestinationRow:
     format: str = ""
     subject: str = ""
     version: str = ""
+    beginning: str = ""
     steps: tuple[StepRow, ...] = ()
     test: str = ""
 
@@ -238,7 +241,7 @@ def _destination_row(name: str, one: Mapping[str, Any]) -> DestinationRow:
     typed: dict[str, Any] = {field: one.get(field) or "" for field in KINDS[kind]}
     encoding = one.get("encoding") or {}
     typed |= {field: str(encoding.get(field, "")) for field in ("format", "subject", "version")}
-    return replace(DestinationRow(name, name, kind), **typed)
+    return replace(DestinationRow(name, name, kind), beginning=one.get("from", ""), **typed)
 
 
 def _enrich_row(one: Mapping[str, Any]) -> EnrichRow:
@@ -281,9 +284,11 @@ def _destination(row: DestinationRow, base: Mapping[str, Any]) -> dict[str, Any]
     typed: dict[str, Any] = {name: getattr(row, name).strip() for name in KINDS.get(row.kind, ())}
     if not typed.get("remove_when", True):
         typed["remove_when"] = None
-    kept = {name: value for name, value in kept.items() if name != "encoding"}
+    kept = {name: value for name, value in kept.items() if name not in ("encoding", "from")}
     if row.format in ENCODING_FORMATS.get(row.kind, ()):
         typed["encoding"] = {"format": row.format, "subject": row.subject.strip(), "version": _number(row.version)}
+    if row.kind in STARTS_IN_PAST and row.beginning.strip():
+        typed["from"] = row.beginning.strip()
     return {"type": row.kind, **kept, **typed}
 
 

@@ -73,7 +73,7 @@ _PARTS: Final = (
     "otherwise",
     "destination",
 )
-_OWN_FIELDS: Final = ("event_time", "key", "id", "sequence", "url", "table", "remove_when")
+_OWN_FIELDS: Final = ("event_time", "key", "id", "sequence", "url", "table", "remove_when", "from")
 _ENCODING: Final = {"encoding": "format"} | {f"encoding.{name}": name for name in ("format", "subject", "version")}
 
 

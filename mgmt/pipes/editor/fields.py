@@ -5,7 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from mgmt.pipes.editor.draft import ENCODING_FORMATS, KINDS, DestinationRow, Draft, EnrichRow, RouteRuleRow, SourceRow
+from mgmt.pipes.editor.draft import (
+    ENCODING_FORMATS,
+    KINDS,
+    STARTS_IN_PAST,
+    DestinationRow,
+    Draft,
+    EnrichRow,
+    RouteRuleRow,
+    SourceRow,
+)
 from mgmt.pipes.editor.steps import OPS, StepRow
 
 _PLACE: Final = re.compile(r"^line (\d+), column (\d+): ")
@@ -21,6 +30,10 @@ FORMAT_LABELS: Final = {
     "confluent": "Avro with Confluent schema id",
     "columns": "JSON and typed columns",
 }
+BEGINNING_HINT: Final = (
+    "Enter earliest, or a time such as 2026-11-20T08:00:00Z: a new destination then also gets the events accepted "
+    "since. Has no effect on an existing destination. Leave empty for new events only."
+)
 DESTINATIONS: Final = (
     ("http", "HTTP endpoint"),
     ("topic", "Kafka topic"),
@@ -31,7 +44,7 @@ DESTINATIONS: Final = (
 
 @dataclass(frozen=True)
 class FormField:
-    """Form field. `said` is its full accessible name; `pointed` the line with the error, and a caret."""
+    """Form field. `said` is its full accessible name; `pointed` the line with the error, and a caret; `hint` a help."""
 
     name: str
     id: str
@@ -43,6 +56,7 @@ class FormField:
     example: str = ""
     error: str = ""
     redraws: bool = False
+    hint: str = ""
 
     @property
     def pointed(self) -> tuple[str, str] | None:
@@ -212,6 +226,11 @@ def _destination(make: _Maker, draft: Draft, row: DestinationRow) -> FormRow:
     fields += encoding.values()
     hidden = {name: getattr(row, name) for name in ("format", "subject", "version") if name not in encoding}
     hidden |= {"was": row.was} | {name: getattr(row, name) for name in shown if name not in own}
+    if row.kind in STARTS_IN_PAST:
+        about = {"of": "beginning", "example": "earliest", "hint": BEGINNING_HINT}
+        fields.append(make.field("from", "Start with earlier events", row.beginning, **about))
+    else:
+        hidden["beginning"] = row.beginning
     hidden["test"] = row.test
     return make.row(fields, hidden, step_rows(draft, f"transform-{make.place}", row.steps, f" for {row.name}"))
 

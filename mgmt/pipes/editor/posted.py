@@ -33,6 +33,7 @@ _OF_DESTINATION: Final = (
     "format",
     "subject",
     "version",
+    "beginning",
 )
 MODES: Final = (EVERYTHING, "first", "all")
 

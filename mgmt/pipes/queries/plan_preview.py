@@ -7,7 +7,7 @@ from typing import Final
 
 from dataplane.names import LANE_KINDS, QUERY_INPUTS
 from dataplane.plan.queries import needs_query
-from dataplane.spec import HttpDestination, PipeSpec, TopicDestination
+from dataplane.spec import HttpDestination, PipeSpec, TopicDestination, beginning_of
 from mgmt.cells.placement import place
 from mgmt.cells.policies import placing_policy, ramp_policy, topic_shape
 from mgmt.cells.queries.cells import generation_of
@@ -75,6 +75,15 @@ class HttpDestinationPlan:
 
 
 @dataclass(frozen=True)
+class BeginningPreview:
+    """Destination with a `from`. is_new: it will get the events accepted since; otherwise `from` has no effect."""
+
+    name: str
+    beginning: str
+    is_new: bool
+
+
+@dataclass(frozen=True)
 class PlanPreview:
     """Everything that saving a spec creates or uses."""
 
@@ -87,6 +96,7 @@ class PlanPreview:
     secrets: Sequence[str]
     posted: Sequence[HttpDestinationPlan]
     channels: Sequence[AlertChannel]
+    beginnings: Sequence[BeginningPreview]
 
     @property
     def to_make(self) -> int:
@@ -116,7 +126,16 @@ def plan_preview(*, tenant: Tenant, spec: PipeSpec, pipe: Pipe | None, now: date
         secrets=[line.name for line in posted] if pipe is None else [],
         posted=posted,
         channels=list(AlertChannel.objects.filter(tenant=tenant).order_by("created_at")),
+        beginnings=_beginnings(pipe, spec),
     )
+
+
+def _beginnings(pipe: Pipe | None, spec: PipeSpec) -> list[BeginningPreview]:
+    """Return the destinations that ask for earlier events; those of a pipe without a live revision have none."""
+    asked = {name: beginning for name, to in spec.destinations.items() if (beginning := beginning_of(to))}
+    live = pipe.revisions.filter(state=PipeRevision.State.LIVE).first() if pipe is not None and asked else None
+    is_new = {name: live is not None and name not in live.spec["destinations"] for name in asked}
+    return [BeginningPreview(name, beginning, is_new[name]) for name, beginning in asked.items()]
 
 
 def _placing(tenant: Tenant, pipe: Pipe | None, now: datetime) -> CellPlacement:

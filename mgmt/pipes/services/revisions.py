@@ -34,6 +34,7 @@ from mgmt.models import Destination, Pipe, PipeRevision, Source, User
 from mgmt.pipes.services.publishing import republish_pipe
 from mgmt.pipes.spec_check import check_encodings, check_sources, checked_spec
 from mgmt.quotas.services import check_spec_within_quota
+from mgmt.replays.services.backfills import request_backfills
 from mgmt.tenancy.secrets import encrypt, new_signing_secret
 
 RevisionState = PipeRevision.State
@@ -198,6 +199,7 @@ def store_revision(*, pipe: Pipe, number: int, spec: PipeSpec, author: User, at_
         ],
         ignore_conflicts=True,
     )
+    activate_removed(pipe.id, document["destinations"])
     return revision
 
 
@@ -212,14 +214,27 @@ def adopt_live_spec(*, revision: PipeRevision, now: datetime | None = None) -> b
     mine = PipeRevision.objects.filter(id=revision.id)
     if not mine.filter(state__in=[RevisionState.RAMPING, RevisionState.LIVE]).exists():
         return False
+    before, now = others.first(), now or timezone.now()
     others.update(state=RevisionState.RETIRED)
-    mine.filter(state=RevisionState.RAMPING).update(
-        state=RevisionState.LIVE, state_reason="", live_at=now or timezone.now()
+    became_live = mine.filter(state=RevisionState.RAMPING).update(
+        state=RevisionState.LIVE, state_reason="", live_at=now
     )
+    if became_live:
+        request_backfills(revision=revision, before=before, now=now)
     republish_pipe(pipe_id=revision.pipe_id)
     take_over(revision.pipe_id, revision.spec["destinations"])
     revision.refresh_from_db()
     return True
+
+
+def activate_removed(pipe_id: str, wanted: Mapping[str, Any]) -> None:
+    """Activate the removed destinations that a revision names again, before it takes any key.
+
+    Lanes cancel messages to a removed destination.
+    """
+    for row in Destination.objects.filter(pipe_id=pipe_id, name__in=wanted, state=Destination.State.REMOVED):
+        Destination.objects.filter(id=row.id).update(config=wanted[row.name])
+        change_destination_state(row=row, was=[Destination.State.REMOVED], becomes=Destination.State.ACTIVE)
 
 
 def take_over(pipe_id: str, wanted: Mapping[str, Any], *, remove: bool = True) -> None:

@@ -14,7 +14,7 @@ from mgmt.deliveries.services.destinations import reactivate_destination
 from mgmt.errors import RampCompleteError
 from mgmt.models import ControlAction, Pipe, PipeRevision, Ramp, RampStep, User
 from mgmt.pipes.services.publishing import republish_pipe
-from mgmt.pipes.services.revisions import adopt_live_spec, take_over
+from mgmt.pipes.services.revisions import activate_removed, adopt_live_spec, take_over
 
 log = structlog.get_logger(__name__)
 State, Outcome = PipeRevision.State, Ramp.Outcome
@@ -31,6 +31,7 @@ def begin_ramp(*, revision: PipeRevision, share: int, now: datetime) -> bool:
     if not asked.update(state=State.RAMPING, state_reason=""):
         return False
     _overtake(revision, now)
+    activate_removed(revision.pipe_id, revision.spec["destinations"])  # another one may have become live since
     stable = PipeRevision.objects.filter(pipe_id=revision.pipe_id, state=State.LIVE).first()
     if stable is not None and share:
         ramp = Ramp.objects.create(revision=revision, stable=stable, share=share, began_at=now)

@@ -18,9 +18,10 @@ from mgmt.ids import storable
 from mgmt.ledger.queries.minutes import DestinationLoss, MinuteLoss
 from mgmt.models import Destination, Pipe, Replay
 from mgmt.pipes.page_context import pipe_context
-from mgmt.replays.presenters import MEANINGS, ReplayLine, columns_of, replay_line
+from mgmt.replays.presenters import MEANINGS, BackfillLine, ReplayLine, backfill_line, columns_of, replay_line
 from mgmt.replays.queries import (
     accounts_of_replays,
+    backfills_without_replay,
     replay_account,
     replay_losses,
     replay_timing,
@@ -50,6 +51,7 @@ def replays(request: HttpRequest, pipe_id: str) -> HttpResponse:
     context = pipe_context(pipe, "replays") | {
         "before": before,
         "get_lines": once(lambda: _lines(get_rows()[:MOST])),
+        "get_backfills": once(partial(_backfills, pipe)),
         "get_older": once(lambda: get_rows()[MOST - 1].id if len(get_rows()) > MOST else ""),
         "curl": as_curl(request, f"pipes/{pipe.id}/replays/"),
     }
@@ -148,6 +150,11 @@ def _change(
 def _lines(rows: list[Replay]) -> list[ReplayLine]:
     now, accounts = timezone.now(), accounts_of_replays(rows)
     return [replay_line(row, accounts[row.id], now) for row in rows]
+
+
+def _backfills(pipe: Pipe) -> list[BackfillLine]:
+    now = timezone.now()
+    return [backfill_line(row, now) for row in backfills_without_replay(pipe, now)[:MOST]]
 
 
 def _parts(account: MinuteLoss) -> list[tuple[DestinationLoss, int]]:

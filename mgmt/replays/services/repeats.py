@@ -71,6 +71,7 @@ def repeat_failed(*, replay: Replay, by: User | None, now: datetime, read_ids: R
         revision=replay.revision,
         destinations=destinations,
         ids=ids,
+        revisions=replay.revisions,
         rate_per_s=replay.rate_per_s,
     )
     return start_replay(pipe=replay.pipe, request=request, by=by, now=now, repeats=replay)

@@ -42,7 +42,8 @@ MOST_KEYS: Final = 1_000
 MOST_KEY_CHARS: Final = 256
 MOST_IDS: Final = 10_000
 MOST_ID_CHARS: Final = 64
-MOST_SELECTION_BYTES: Final = CLIENT_MAX_BYTES // 2  # of `where`, `keys` and `ids` in the control record, as JSON
+MOST_REVISIONS: Final = 10_000
+MOST_SELECTION_BYTES: Final = CLIENT_MAX_BYTES // 2  # of `where`, `keys`, `ids` and `revisions` in the record, as JSON
 log = structlog.get_logger(__name__)
 
 
@@ -55,6 +56,8 @@ class ReplayRequest:
     destinations: empty for all active ones of the revision that can be replayed to
     where:        expression over `body` and `meta`, as of a filter step; "" for all events
     keys, ids:    only events with one of these keys, or message ids; empty for all
+    revisions:    only events that ingest stamped with one of these revisions; empty for all. A range that they limit
+                  may be longer than LONGEST
     rate_per_s:   units per second, at most, over all destinations
     rehearsal:    count only, and send nothing
     """
@@ -66,6 +69,7 @@ class ReplayRequest:
     where: str = ""
     keys: Sequence[str] = ()
     ids: Sequence[str] = ()
+    revisions: Sequence[int] = ()
     rate_per_s: float = RATE_PER_S
     rehearsal: bool = False
 
@@ -121,6 +125,7 @@ def start_replay(
                 where=request.where,
                 keys=list(dict.fromkeys(request.keys)),
                 ids=list(dict.fromkeys(request.ids)),
+                revisions=list(request.revisions),
                 rate_per_s=request.rate_per_s,
                 rehearsal=request.rehearsal,
             )
@@ -181,7 +186,7 @@ def _check_range(pipe: Pipe, request: ReplayRequest, now: datetime) -> None:
         raise InvalidValue("until", "needs a time after `since`")
     if request.until > now:
         raise InvalidValue("until", "needs a time in the past: a replay has only events that have arrived")
-    if request.until - request.since > LONGEST:
+    if request.until - request.since > LONGEST and not request.revisions:
         raise InvalidValue("since", f"needs at most {LONGEST.days} days before `until`; use several replays")
     if moved := last_switch_after(pipe, request.since):
         at = moved.isoformat(timespec="seconds")
@@ -197,7 +202,10 @@ def _check_selection(request: ReplayRequest) -> None:
             raise InvalidValue(field, f"needs at most {most}, got {len(texts)}; use `where`, or several replays")
         if any(not 1 <= len(text) <= most_chars or text != storable(text) for text in texts):
             raise InvalidValue(field, f"needs texts of 1 to {most_chars} characters without U+0000")
-    sizes = {name: len(msgspec.json.encode(getattr(request, name))) for name in ("where", "keys", "ids")}
+    if len(request.revisions) > MOST_REVISIONS:
+        raise InvalidValue("revisions", f"needs at most {MOST_REVISIONS}, got {len(request.revisions)}")
+    selection = ("where", "keys", "ids", "revisions")
+    sizes = {name: len(msgspec.json.encode(getattr(request, name))) for name in selection}
     if sum(sizes.values()) > MOST_SELECTION_BYTES:  # a record that Kafka refuses would stop the whole Provisioner
         field = max(sizes, key=lambda name: sizes[name])
         most_kib = MOST_SELECTION_BYTES // 1_024

@@ -91,6 +91,18 @@ def test_encoding_of_a_destination_is_chosen_and_its_error_is_at_its_field(alice
     assert to["encoding"] == {"format": "confluent", "subject": "orders", "version": 1}
 
 
+def test_beginning_of_a_destination_is_entered_and_its_error_is_at_its_field(alices: Client):
+    page = alices.post("/pipes/new/", typed(destination__beginning="yesterday")).content.decode()
+    assert error_of(page, "destination-0-from").startswith("Enter earliest, or a time with an offset")
+    assert 'aria-describedby="destination-0-from-error destination-0-from-hint"' in page
+    assert "Has no effect on an existing destination." in page
+    page = alices.post("/pipes/new/", typed(destination__beginning="2999-01-01T00:00:00Z")).content.decode()
+    assert error_of(page, "destination-0-from") == "Enter a time in the past, got 2999-01-01T00:00:00Z"
+    assert not Pipe.objects.exists()
+    alices.post("/pipes/new/", typed(destination__beginning="2026-01-01T00:00:00+01:00"))
+    assert Pipe.objects.get().revisions.get().spec["destinations"]["crm"]["from"] == "2026-01-01T00:00:00+01:00"
+
+
 def test_typed_columns_of_a_lake_are_chosen_like_an_encoding(alices: Client, tenant: Tenant, alice: User):
     chosen = typed(
         destination__kind="lake", destination__format="columns", destination__subject="orders", destination__version="1"

@@ -318,3 +318,21 @@ def test_plan_has_a_constant_query_count_for_one_cell_and_ten(
         with django_assert_num_queries(PLAN_QUERIES):
             alices.post(NEW, FORM)
         Cell.objects.get_or_create(id=f"more-{number}")
+
+
+def test_plan_says_which_destinations_get_earlier_events(tenant: Tenant, alice: User, a_spec: MakeSpec):
+    def beginnings(pipe: Pipe | None) -> list[tuple[str, bool]]:
+        return [(one.name, one.is_new) for one in plan(tenant, spec, pipe).beginnings]
+
+    spec = a_spec()
+    pipe = create_pipe(tenant=tenant, name="orders", spec=spec, author=alice)
+    spec["destinations"]["crm"]["from"] = "earliest"
+    spec["destinations"]["feed"] = {"type": "topic", "from": "earliest"}
+    assert beginnings(None) == beginnings(pipe) == [("crm", False), ("feed", False)], "nothing is live"
+    go_live(pipe)
+    assert beginnings(pipe) == [("crm", False), ("feed", True)]
+
+
+def test_page_of_the_plan_says_what_a_beginning_does(alices: Client, tenant: Tenant):
+    page = alices.post(NEW, FORM | {"destination.beginning": ["", "earliest"]}).content.decode()
+    assert "<strong>kept</strong> starts with the first event: a new pipe has no earlier ones." in page

@@ -12,7 +12,7 @@ from tests.db.console.truth import BrowserOf, Truth, go_live
 from tests.db.console.undelivered import open_alert, store_dead, store_held
 
 pytestmark = pytest.mark.django_db
-HOME, OVERVIEW, ATTEMPTS, SETTINGS, DESTINATION, MESSAGE, DELIVERY = 33, 39, 13, 16, 39, 19, 16
+HOME, OVERVIEW, ATTEMPTS, SETTINGS, DESTINATION, MESSAGE, DELIVERY = 33, 39, 13, 16, 40, 19, 16
 DEAD, HELD, ALERTS, PATTERNS = 17, 18, 9, 14
 
 

@@ -16,7 +16,7 @@ from tests.db.console.truth import BrowserOf, Truth, exported, plain
 from tests.db.replays import replay_fact, replay_facts
 
 pytestmark = pytest.mark.django_db
-LIST, PAGE = 17, 20
+LIST, PAGE = 18, 20
 BINS = {"crm": {"delivered": 4_000, "dead": 12}, "": {"filtered": 40}}
 ACTIONS = ("pause_replay", "resume_replay", "abort_replay", "repeat_failed")
 

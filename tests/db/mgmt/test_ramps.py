@@ -102,6 +102,17 @@ def test_dropped_destination_is_removed_only_when_the_revision_is_live(
     assert pipe.destinations.get(name="crm").state == Destination.State.REMOVED
 
 
+def test_destination_that_another_revision_has_removed_meanwhile_is_active_from_the_first_share(
+    pipe: Pipe, live: PipeRevision, alice: User, a_spec: MakeSpec
+):
+    spec = a_spec()
+    spec["destinations"]["audit"] = {"url": NEW}
+    second = publish_revision(pipe=pipe, spec=spec, based_on=live.number, author=alice)
+    pipe.destinations.filter(name="audit").update(state=Destination.State.REMOVED)
+    begin_ramp(revision=second, share=1, now=NOW)
+    assert pipe.destinations.get(name="audit").state == Destination.State.ACTIVE
+
+
 def test_successful_ramp_ends_live(ramp: Ramp, second: PipeRevision, live: PipeRevision):
     assert finish_ramp(revision=second, figures={}, now=NOW)
     for row in (ramp, second, live):

@@ -66,6 +66,12 @@ def test_replay_is_stored_as_it_was_requested(live: Pipe, alice: User):
     assert row.is_waiting
 
 
+def test_range_that_revisions_limit_may_be_long(live: Pipe):
+    row = a_replay(live, since=UNTIL - timedelta(days=30), revisions=[1, 3])
+    row.refresh_from_db()
+    assert row.revisions == [1, 3]
+
+
 def test_replay_has_a_moderate_rate_by_default(live: Pipe):
     assert a_replay(live).rate_per_s == 50
 
@@ -76,6 +82,7 @@ def test_replay_has_a_moderate_rate_by_default(live: Pipe):
         ({"since": UNTIL}, "until", "after `since`"),
         ({"until": NOW + timedelta(seconds=1)}, "until", "in the past"),
         ({"since": UNTIL - timedelta(days=7, seconds=1)}, "since", "at most 7 days"),
+        ({"revisions": range(10_001)}, "revisions", "at most 10000"),
         ({"rate_per_s": 0.5}, "rate_per_s", "needs 1 to 500"),
         ({"rate_per_s": 501}, "rate_per_s", "needs 1 to 500"),
         ({"rate_per_s": float("nan")}, "rate_per_s", "needs 1 to 500"),

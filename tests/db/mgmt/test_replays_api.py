@@ -38,6 +38,7 @@ def test_replay_is_started_paused_resumed_and_aborted(client: APIClient, base: s
         "where": "true",
         "keys": ["a"],
         "ids": ["m"],
+        "revisions": [2],
         "rate_per_s": 5,
         "revision": 1,
     }
@@ -45,13 +46,15 @@ def test_replay_is_started_paused_resumed_and_aborted(client: APIClient, base: s
     made = answer.json()
     assert answer.status_code == 201
     assert answer["Location"] == f"{base}{made['id']}/"
-    assert {name: made[name] for name in ("state", "revision", "destinations", "where", "keys", "ids", "by")} == {
+    shown = ("state", "revision", "destinations", "where", "keys", "ids", "revisions", "by")
+    assert {name: made[name] for name in shown} == {
         "state": "running",
         "revision": 1,
         "destinations": ["crm"],
         "where": "true",
         "keys": ["a"],
         "ids": ["m"],
+        "revisions": [2],
         "by": "alice",
     }
     assert (made["started_at"], made["share"], made["expected_end"], made["rehearsal"]) == (None, None, None, False)

@@ -144,9 +144,14 @@ def test_destination_missing_from_the_live_revision_is_removed_and_can_return(
     _make_live(pipe.revisions.get())
     _make_live(publish_revision(pipe=pipe, spec=a_spec(audit="https://a.example.com/"), based_on=1, author=alice))
     assert pipe.destinations.get(name="crm").state == Destination.State.REMOVED
-    _make_live(publish_revision(pipe=pipe, spec=a_spec(), based_on=2, author=alice))
-    assert pipe.destinations.get(name="crm").state == Destination.State.ACTIVE
-    assert pipe.destinations.get(name="crm").version == 3
+    back = publish_revision(pipe=pipe, spec=a_spec(crm="https://b.example.com/"), based_on=2, author=alice)
+    crm = pipe.destinations.get(name="crm")
+    assert (crm.state, crm.version) == (Destination.State.ACTIVE, 3), "lanes cancel what is sent to a removed one"
+    assert crm.config["url"] == "https://b.example.com/"
+    back.refresh_from_db()
+    _make_live(back)
+    crm.refresh_from_db()
+    assert (crm.state, crm.version) == (Destination.State.ACTIVE, 3)
 
 
 def test_going_live_twice_changes_destinations_once(pipe: Pipe):

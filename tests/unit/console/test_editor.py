@@ -89,6 +89,16 @@ def test_format_belongs_to_the_type_of_the_destination():
         assert ("encoding" in document) is is_kept
 
 
+def test_beginning_is_typed_kept_and_removed():
+    sent = "destination.name=feed&destination.was=feed&destination.kind=topic&source.name=shop"
+    document = draft_from_post(QueryDict(f"{sent}&destination.beginning=+earliest"), STORED).document()
+    assert document["destinations"]["feed"] == {"type": "topic", "from": "earliest"}
+    assert draft_from_spec("p", document).destinations[0].beginning == "earliest"
+    assert "from" not in draft_from_post(QueryDict(sent), document).document()["destinations"]["feed"]
+    lake = QueryDict(f"{sent.replace('topic', 'lake')}&destination.beginning=earliest")
+    assert "from" not in draft_from_post(lake, STORED).document()["destinations"]["feed"]
+
+
 def test_row_moves_and_its_button_keeps_the_focus():
     draft = Draft(normalize=(StepRow("remove", ("a", "", "")), StepRow("remove", ("b", "", ""))))
     moved = apply_action(draft, "down.normalize.0")

@@ -127,6 +127,9 @@ def test_source_with_a_spread_key_uses_the_partition_of_the_event():
         pytest.param({}, [{"position": 5, "attempt": 1}, {}], ["m1"], id="no returned originals"),
         pytest.param({"keys": ["a"]}, [{"key": b"p\0b"}, {"key": None}, {"key": b"p\0a"}], ["m2"], id="keys"),
         pytest.param({"ids": ["m0"]}, [{}, {}], ["m0"], id="ids"),
+        pytest.param(
+            {"revisions": [3, 5]}, [{"revision": number} for number in (2, 3, 4, 5, 6)], ["m1", "m3"], id="revisions"
+        ),
         pytest.param({"where": "body.n == 1"}, [{"body": b'{"n":2}'}, {"body": b'{"n":1}'}], ["m1"], id="expression"),
         pytest.param({"where": "meta.id == 'm1'"}, [{}, {}], ["m1"], id="expression over meta"),
     ],

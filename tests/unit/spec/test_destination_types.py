@@ -16,6 +16,7 @@ from dataplane.spec import (
     SpecError,
     TableDestination,
     TopicDestination,
+    beginning_of,
     destination_of,
     parse_pipe_spec,
     spec_to_builtins,
@@ -88,3 +89,34 @@ def test_dry_run_shows_what_would_be_stored():
         ("STORE", "topic", '{"id":7}'),
         ("STORE", "look-up table users", '{"id":7}'),
     ]
+
+
+@pytest.mark.parametrize("text", ["earliest", "2026-11-20T08:00:00Z", "2026-11-20T08:00:00+01:00"])
+def test_new_destination_may_start_in_the_past(text: str):
+    parsed = parse_pipe_spec(spec(crm={"url": URL, "from": text}, feed={"type": "topic", "from": text}))
+    assert [beginning_of(to) for to in parsed.destinations.values()] == [text, text]
+    assert parse_pipe_spec(spec_to_builtins(parsed)) == parsed
+    assert spec_to_builtins(parsed)["destinations"]["feed"]["from"] == text
+
+
+def test_destination_without_a_beginning_has_no_field_that_earlier_releases_refuse():
+    parsed = parse_pipe_spec(spec(crm={"url": URL}, feed={"type": "topic"}))
+    assert [beginning_of(to) for to in parsed.destinations.values()] == ["", ""]
+    assert not any("from" in one for one in spec_to_builtins(parsed)["destinations"].values())
+
+
+@pytest.mark.parametrize(
+    ("to", "text"),
+    [
+        pytest.param({"url": URL}, "2026-11-20T08:00:00", id="no offset"),
+        pytest.param({"url": URL}, "yesterday", id="no time"),
+        pytest.param({"url": URL}, "", id="empty"),
+        pytest.param({"type": "topic"}, "latest", id="another word"),
+        pytest.param({"type": "topic"}, 5, id="a number"),
+        pytest.param({"type": "lake"}, "earliest", id="lake"),
+        pytest.param({"type": "table", "table": "users", "key": "body.id"}, "earliest", id="table"),
+    ],
+)
+def test_beginning_is_earliest_or_a_time_with_an_offset_of_an_http_or_topic_destination(to: dict[str, Any], text: Any):
+    with pytest.raises(SpecError, match=r"\$\.destinations\.new"):
+        parse_pipe_spec(spec(new={**to, "from": text}))

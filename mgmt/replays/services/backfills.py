@@ -1,0 +1,164 @@
+"""Services of backfills: a new destination gets the earlier events that its `from` names, by one replay."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+from django.db import transaction
+from django.db.models.fields.json import KeyTransform
+
+from dataplane.spec import (
+    DestinationSpec,
+    HttpDestination,
+    TopicDestination,
+    beginning_at,
+    beginning_of,
+    destination_of,
+)
+from mgmt.errors import InvalidValue, NothingToReplayError, PipeClosedError, ServiceError
+from mgmt.models import Backfill, Destination, Pipe, PipeMigration, PipeRevision, Ramp, Replay
+from mgmt.quotas.queries import quotas_for
+from mgmt.replays.services.replays import ReplayRequest, start_replay
+from mgmt.replays.unsent import unsent_revisions
+
+# After a revision has become live. All ingest replicas stamp with it by then: they hold that record before the revision
+# becomes live, and a request that began earlier is written within 10 s. The rest is for clocks that differ.
+SETTLED: Final = timedelta(seconds=60)
+log = structlog.get_logger(__name__)
+
+
+class DestinationNotActiveError(ServiceError):
+    """The destination is paused or suspended: a replay to it would wait."""
+
+
+def request_backfills(*, revision: PipeRevision, before: PipeRevision | None, now: datetime) -> None:
+    """Request the backfills of a revision that has just become live, in the transaction that made it live.
+
+    before: the revision that was live until now
+
+    A destination is new if that revision has none of its name. Without earlier events, as in a new pipe, there is
+    nothing to request.
+    """
+    known = before.spec["destinations"] if before is not None else {}
+    for name, config in revision.spec["destinations"].items():
+        beginning = beginning_of(destination_of(config))
+        if not beginning or name in known:
+            continue
+        if unsent_revisions(_earlier(revision.pipe_id, name, revision.number), _runs_as(revision.pipe_id)):
+            Backfill.objects.create(
+                pipe_id=revision.pipe_id,
+                destination=name,
+                revision=revision.number,
+                beginning=beginning,
+                created_at=now,
+            )
+
+
+def start_backfills(*, now: datetime) -> int:
+    """Start the replays of waiting backfills, or store what they wait for. Returns the number started or ended.
+
+    Safe to run twice: a backfill is locked while its replay is created, and a tenant has one replay at a time.
+    """
+    rows = Backfill.objects.filter(replay=None, ended_at=None, created_at__lte=now - SETTLED)
+    return sum(_advance(id_, now) for id_ in rows.order_by("created_at", "id").values_list("id", flat=True))
+
+
+@transaction.atomic
+def _advance(id_: str, now: datetime) -> bool:
+    """Start a backfill, end it without a replay, or note what it waits for. Returns False if it waits."""
+    rows = Backfill.objects.select_for_update(of=("self",), skip_locked=True).select_related("pipe")
+    row = rows.filter(id=id_, replay=None, ended_at=None).first()
+    if row is None:
+        return False
+    ended_at = None
+    try:
+        row.replay = start_replay(pipe=row.pipe, request=_request(row, now), by=None, now=now)
+        reason = ""
+    except (PipeClosedError, NothingToReplayError) as exc:
+        reason, ended_at = str(exc), now
+    except ServiceError as exc:
+        reason = str(exc)
+    except InvalidValue as exc:
+        reason = exc.reason
+    if row.reason != reason[:300] or row.replay or ended_at:
+        row.reason, row.ended_at = reason[:300], ended_at
+        row.save(update_fields=["replay", "reason", "ended_at"])
+    if row.replay or ended_at:
+        log.info(
+            "backfill ended" if ended_at else "backfill started",
+            pipe=row.pipe_id,
+            destination=row.destination,
+            replay=row.replay_id,
+            reason=reason,
+        )
+    return not row.is_waiting
+
+
+def _request(row: Backfill, now: datetime) -> ReplayRequest:
+    """Return the replay to start.
+
+    Raises NothingToReplayError if there will be none, DestinationNotActiveError if it has to wait.
+    """
+    live = row.pipe.revisions.filter(state=PipeRevision.State.LIVE).first()
+    config = live.spec["destinations"].get(row.destination) if live is not None else None
+    to = None if config is None else destination_of(config)
+    if not isinstance(to, HttpDestination | TopicDestination):
+        raise NothingToReplayError(f"The live revision has no destination {row.destination} of type http or topic.")
+    state = row.pipe.destinations.values_list("state", flat=True).get(name=row.destination)
+    if state != Destination.State.ACTIVE:
+        raise DestinationNotActiveError(f"The destination is {state}.")
+    since = _since(row)
+    earlier = _earlier(row.pipe_id, row.destination, row.revision)
+    unsent = set(unsent_revisions(earlier, _runs_as(row.pipe_id))) - _backfilled(row, since)
+    if not unsent or since >= now:
+        raise NothingToReplayError(f"{row.destination} has all events accepted since then.")
+    return ReplayRequest(
+        since=since,
+        until=now,
+        destinations=[row.destination],
+        revisions=sorted(unsent),
+        rate_per_s=_rate(row.pipe, to),
+    )
+
+
+def _since(row: Backfill) -> datetime:
+    """Return the time of the first events, of which retention may have deleted some.
+
+    The pipe's cell has none from before the pipe was migrated to it.
+    """
+    moved = PipeMigration.objects.filter(pipe=row.pipe_id, switched_at__isnull=False).order_by("-switched_at")
+    times = (row.pipe.created_at, moved.values_list("switched_at", flat=True).first(), beginning_at(row.beginning))
+    return max(one for one in times if one is not None)
+
+
+def _backfilled(row: Backfill, since: datetime) -> set[int]:
+    """Return the revisions whose events an earlier backfill of the destination has sent, back to the same time.
+
+    The destination was removed after it, and is back.
+    """
+    done = Replay.objects.filter(
+        backfill__pipe=row.pipe_id, backfill__destination=row.destination, state=Replay.State.DONE, since__lte=since
+    )
+    return {number for numbers in done.values_list("revisions", flat=True) for number in numbers}
+
+
+def _earlier(pipe_id: str, name: str, before: int) -> dict[int, bool]:
+    """Return the revisions with a lower number than `before`, and True for those with a destination of this name."""
+    rows = PipeRevision.objects.filter(pipe=pipe_id, number__lt=before).order_by()
+    config = KeyTransform(name, KeyTransform("destinations", "spec"))
+    return {number: to is not None for number, to in rows.annotate(to=config).values_list("number", "to")}
+
+
+def _runs_as(pipe_id: str) -> dict[int, int]:
+    """Return the pipe's rolled-back revisions and the revision that runs their events since then."""
+    ramps = Ramp.objects.filter(revision__pipe=pipe_id, revision__state=PipeRevision.State.FAILED)
+    return dict(ramps.values_list("revision__number", "stable__number"))
+
+
+def _rate(pipe: Pipe, to: DestinationSpec) -> float:
+    """Return the rate: the tenant's quota, and for an endpoint at most one request a second for each concurrent one.
+
+    So the new events of an endpoint that takes up to a second per request do not wait behind a growing queue of copies.
+    """
+    most = float(quotas_for(pipe.tenant_id).replay_units_per_s)
+    return min(most, float(to.concurrency)) if isinstance(to, HttpDestination) else most

@@ -151,7 +151,9 @@ def test_two_runs_at_once_start_one_replay(next_revision: NextRevision):
 
 
 @pytest.mark.parametrize(
-    ("beginning", "days"), [("earliest", 30), ((LIVE_AT - timedelta(days=3)).isoformat(), 3), ("2001-01-01T00:00Z", 30)]
+    ("beginning", "days"),
+    [("earliest", 30), ((LIVE_AT - timedelta(days=3)).isoformat(), 3), ("2001-01-01T00:00Z", 30)],
+    ids=["earliest", "three days before", "before the pipe"],
 )
 def test_events_start_at_the_time_but_not_before_the_pipe(next_revision: NextRevision, beginning: str, days: int):
     next_revision(feed=FEED | {"from": beginning})

@@ -23,7 +23,7 @@ from dataplane.replay.ranges import MOST_TASKS, remaining
 from dataplane.replay.turns import RunStep, WaitingRun
 from dataplane.shadow.decisions import (
     DEDUP_US,
-    FIRST_EVENTS,
+    FIRST_RECORDS,
     IDLE_S,
     ShadowContext,
     compared_until,
@@ -82,7 +82,7 @@ class ShadowPace(Struct):
     masks:    by destination, for the number of plans at which they were computed
     """
 
-    size: int = FIRST_EVENTS
+    size: int = FIRST_RECORDS
     times_us: dict[str, int] = field(default_factory=dict)
     idle_us: dict[str, int] = field(default_factory=dict)
     masks: tuple[int, dict[str, frozenset[MaskedField]]] = (0, {})
@@ -178,7 +178,7 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
             note = expiry_note(deleted.until_ms * 1_000)
             return without(progress, deleted.ranges, now_us(), error_text(progress.error, "", note))
         first_ms = min(stored_ms(reader, left))
-        size = next_size(record, progress.events, self._pace(record).size)
+        size = next_size(record, progress, self._pace(record).size)
 
         def firsts_at(time_ms: int) -> dict[int, int]:
             return offsets_at(reader, ingest, time_ms * 1_000)
@@ -216,9 +216,9 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
 
     def _run_one(self, cell: CellRecord, state: _State, progress: ShadowProgress, job: ShadowJob, slots: int) -> None:
         """Run a job and store its counts. Raises JobFailedError, after which a smaller job repeats it."""
-        pace, began_s = self._pace(state.record), time.monotonic()
+        pace, began_s, records = self._pace(state.record), time.monotonic(), size_of(job.ranges)
         size = pace.size
-        pace.size = size_after_failure(size)  # unless it succeeds
+        pace.size = size_after_failure(min(size, records))  # unless it succeeds
         results = self._effects.run_job(job, max(1, min(slots, MOST_TASKS)))
         has_crashed = any(one.crashed for one in results)
         if state.crashes_too_often(has_crashed=has_crashed, has_advanced=not has_crashed):
@@ -232,7 +232,11 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
             self._note(cell, state, waits)
             state.due_s, pace.size = time.monotonic() + TABLES_S, size
             return
-        if any(one.is_cut for one in reads):
+        is_cut = any(one.is_cut for one in reads)
+        if any(one.is_large for one in results) or (is_cut and records > FIRST_RECORDS):
+            log.info("shadow %s: a job of %d records was too large", state.id, records)
+            return
+        if is_cut:
             log.warning("shadow %s: deliveries that are far behind their events count as not sent", state.id)
         for read in reads:
             pace.times_us |= {format_place(place): until_us for place, until_us in read.until_us.items()}
@@ -244,8 +248,15 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
             error=error_text(progress.error, "", expired),
         )
         self._publish(cell, state, fitted(after))
-        took_s, size_bytes = time.monotonic() - began_s, sum(one.size_bytes for one in reads)
-        pace.size = size_after(size, records=size_of(job.ranges), took_s=took_s, size_bytes=size_bytes)
+        sent_s = max((one.sent_s for one in reads), default=0.0)
+        pace.size = size_after(
+            size,
+            records=records,
+            events=sum(one.events for one in reads),
+            size_bytes=sum(one.size_bytes for one in reads),
+            took_s=time.monotonic() - began_s - sent_s,
+            sent_s=sent_s,
+        )
         state.failures = 0
 
     def _note_idle(self, cell: CellRecord, state: _State, progress: ShadowProgress) -> None:

@@ -49,7 +49,7 @@ def with_job(
         for name, kinds in one.units.items():
             _add(units.setdefault(name, {}), kinds)
         for name, paths in one.fields.items():
-            _add_fields(fields.setdefault(name, {}), paths)
+            add_fields(fields.setdefault(name, {}), paths)
         _add(rejected, one.rejected)
     samples += sorted((sample for one in comparisons for sample in one.samples), key=lambda one: one.position)
     return msgspec.structs.replace(
@@ -68,6 +68,13 @@ def with_job(
     )
 
 
+def add_fields(totals: dict[str, int], more: Mapping[str, int]) -> None:
+    """Add the counts of fields of a destination; those beyond MOST_FIELDS are counted as OTHER_FIELDS."""
+    for path, count in more.items():
+        known = path if path in totals or len(totals) < MOST_FIELDS else OTHER_FIELDS
+        totals[known] = totals.get(known, 0) + count
+
+
 def fitted(progress: ShadowProgress) -> ShadowProgress:
     """Return the progress in a record of at most REPORT_BYTES: without its oldest samples, then without field names."""
     while progress.samples and len(encode_shadow_progress(progress)) > REPORT_BYTES:
@@ -82,10 +89,3 @@ def fitted(progress: ShadowProgress) -> ShadowProgress:
 def _add(totals: dict[_K, int], more: Mapping[_K, int]) -> None:
     for name, count in more.items():
         totals[name] = totals.get(name, 0) + count
-
-
-def _add_fields(totals: dict[str, int], more: Mapping[str, int]) -> None:
-    """Add the counts of fields of a destination; those beyond MOST_FIELDS are counted as OTHER_FIELDS."""
-    for path, count in more.items():
-        known = path if path in totals or len(totals) < MOST_FIELDS else OTHER_FIELDS
-        totals[known] = totals.get(known, 0) + count

@@ -13,7 +13,7 @@ from dataplane.jobs.ledger_reporter import QueryLedgerReporter
 from dataplane.ledger.units import format_position, position_of
 from dataplane.replay.decisions import FAILED, NO_SLOT
 from dataplane.shadow import result
-from dataplane.shadow.decisions import DEDUP_US, FIRST_EVENTS
+from dataplane.shadow.decisions import DEDUP_US, FIRST_RECORDS
 from dataplane.shadow.job import PartComparison, PartRead, ShadowJob
 from dataplane.spec.steps import FilterStep
 from dataplane.tables.records import PipeRecord, PlanRecord
@@ -223,7 +223,7 @@ def test_event_that_ends_its_process_ends_the_run_and_is_named(world: ShadowWorl
     sizes = [sum(one.end - one.first for one in job.ranges) for job in driver.jobs]
     assert sizes[-1] == 1, "smaller jobs have found it"
     assert sizes == sorted(sizes, reverse=True)
-    assert sizes[0] < FIRST_EVENTS
+    assert sizes[0] < FIRST_RECORDS
 
 
 def test_job_with_an_error_counts_nothing_and_is_repeated(world: ShadowWorld):
@@ -239,6 +239,54 @@ def test_job_with_an_error_counts_nothing_and_is_repeated(world: ShadowWorld):
     assert (driver.stored().error, driver.stored().events) == ("no table", 0)
     driver.before_job = lambda _job: None
     assert driver.run_all().units == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "large",
+    [PartRead(is_large=True), PartComparison(is_large=True), PartRead(is_cut=True)],
+    ids=lambda one: repr(one)[:30],
+)
+def test_job_that_is_too_large_is_repeated_as_a_smaller_one(
+    world: ShadowWorld, monkeypatch: pytest.MonkeyPatch, large: PartRead | PartComparison
+):
+    monkeypatch.setattr(shadow_queue, "FIRST_RECORDS", 30)
+    fill(world)
+    driver = ShadowDriver(world)
+    driver.records["shd_1"] = shadow(DRAFT)
+    driver.turn()
+    driver.before_job = lambda _job: [PartComparison(events=9), large]
+    driver.turns(1)
+    assert (driver.stored().error, driver.stored().events) == ("", 0)
+    driver.before_job = lambda _job: None
+    assert driver.run_all().units == EXPECTED
+    sizes = [sum(one.end - one.first for one in job.ranges) for job in driver.jobs]
+    assert sizes[:2] == [EVENTS, EVENTS // 4]
+
+
+def test_deliveries_that_were_not_read_in_time_do_not_stop_a_small_job(world: ShadowWorld):
+    fill(world)
+    driver = ShadowDriver(world)
+    driver.records["shd_1"] = shadow(DRAFT)
+    driver.turn()
+    driver.before_job = lambda _job: [PartComparison(events=9), PartRead(is_cut=True)]
+    driver.turns(1)
+    assert driver.stored().events == 9
+
+
+def test_time_for_reading_deliveries_does_not_make_jobs_smaller(world: ShadowWorld, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("dataplane.shadow.decisions.JOB_S", 0.05)
+    fill(world)
+    driver = ShadowDriver(world)
+    driver.records["shd_1"] = shadow(DRAFT, until_us=0)
+    driver.turn()
+
+    def with_many_deliveries(_job: ShadowJob) -> list[PartRead | PartComparison]:
+        time.sleep(0.2)
+        return [PartRead(read=9, sent_s=0.2), PartComparison(events=9)]
+
+    driver.before_job = with_many_deliveries
+    driver.turns(1)
+    assert driver.queue._paces["shd_1"].size > FIRST_RECORDS
 
 
 def test_plan_that_does_not_compile_ends_the_run_with_a_reason(world: ShadowWorld):

@@ -144,7 +144,8 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
     def _masks(self, record: ReplayRecord) -> frozenset[MaskedField]:
         """Return the fields that a revision of the pipe masks: the event's own, the newest, or any other."""
         if record.replay not in self._masked:
-            plans = [one for one in self._table if isinstance(one, PlanRecord) and one.pipe == record.pipe]
+            # A list: the driver's thread adds records meanwhile.
+            plans = [one for one in list(self._table) if isinstance(one, PlanRecord) and one.pipe == record.pipe]
             fields = (masked_fields(msgspec.to_builtins(one.spec)) for one in plans)
             self._masked[record.replay] = frozenset().union(*fields)
         return self._masked[record.replay]

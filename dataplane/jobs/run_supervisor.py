@@ -133,10 +133,12 @@ class RunSupervisor(ABC, Generic[R]):
         """
         self._context.setJobGroup(self._group, f"{self.kind} {run}")
         self._job_began_s, self._job_tasks = time.monotonic(), tasks
-        rdd = job()
         try:
-            found: list[T] = rdd.collect()
-            return found
+            rdd = job()
+            try:
+                found: list[T] = rdd.collect()
+                return found
+            finally:
+                rdd._jrdd.rdd().cleanShuffleDependencies(False)  # else the files stay until a collection of garbage
         finally:
             self._job_began_s, self._job_tasks = 0.0, 0
-            rdd._jrdd.rdd().cleanShuffleDependencies(False)  # else the files stay until a collection of garbage

@@ -107,6 +107,7 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
         self._salts = PlanCache(table, fernet_keys)
         self._known_needs: dict[str, PlanNeeds] = {}
         self._paces: dict[str, ShadowPace] = {}
+        self._rest_until_s = 0.0  # half of the time is left to the lanes, however many runs there are
 
     def _read_progress(self, topic: str) -> dict[str, ShadowProgress]:
         return read_shadow_progress(self._reader, topic)
@@ -118,7 +119,8 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
         return shadow_progress_key(progress.shadow), encode_shadow_progress(progress)
 
     def _waiting(self, state: _State) -> WaitingRun:
-        return WaitingRun(state.id, state.id, state.record.version, state.due_s, state.last_s)
+        due_s = max(state.due_s, self._rest_until_s)
+        return WaitingRun(state.id, state.id, state.record.version, due_s, state.last_s)
 
     def _next_step(self, cell: CellRecord, state: _State, slots: int) -> RunStep:
         record, table = state.record, self._table
@@ -150,9 +152,11 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
             state.due_s = time.monotonic() + IDLE_S
             state.failures = 0
         else:
-            self._run_one(cell, state, progress, job, slots)
-            took_s = time.monotonic() - began_s
-            state.due_s = max(state.due_s, time.monotonic() + took_s)  # half of the time is left to the lanes
+            try:
+                self._run_one(cell, state, progress, job, slots)
+            finally:
+                now_s = time.monotonic()
+                self._rest_until_s = now_s + now_s - began_s
 
     # -- jobs ------------------------------------------------------------------------------------------------------
 
@@ -187,9 +191,8 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
         if not sliced.ranges:
             return None
         sent = sent_range(reader, cell.topics["egress"], first_ms)
-        if sent.complete_ms:
+        if sent.complete_ms and (skipped := incomplete_part(reader, ingest, left, sent.complete_ms)):
             note = expiry_note(sent.complete_ms * 1_000, _NOT_SENT_RETAINED)
-            skipped = incomplete_part(reader, ingest, left, sent.complete_ms)
             return without(progress, skipped, now_us(), error_text(progress.error, "", note))
         plan, pipe = self._table.plan(record.pipe, record.revision), self._table.pipe(record.pipe)
         if plan is None or pipe is None:
@@ -282,7 +285,8 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
 
     def _masks(self, record: ShadowRecord) -> dict[str, frozenset[MaskedField]]:
         """Return by destination the values that any revision of the pipe masks, or the draft."""
-        plans = [one for one in self._table if isinstance(one, PlanRecord) and one.pipe == record.pipe]
+        # A list: the driver's thread adds records meanwhile.
+        plans = [one for one in list(self._table) if isinstance(one, PlanRecord) and one.pipe == record.pipe]
         pace = self._pace(record)
         if pace.masks[0] != len(plans):
             pace.masks = (len(plans), masks_in_bodies([record.spec, *(plan.spec for plan in plans)]))

@@ -1,17 +1,17 @@
 """Progress of a shadow run after a job. Pure."""
 
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
-from dataplane.record_limits import REPORT_BYTES
 from dataplane.replay.ranges import OffsetRange
 from dataplane.shadow.job import PartComparison, PartRead
 from dataplane.shadow.samples import newest
 from dataplane.tables.redrives import format_place
 from dataplane.tables.shadows import MOST_FIELDS, OTHER_FIELDS, SHADOW_VERSION, ShadowProgress, encode_shadow_progress
 
+PROGRESS_BYTES: Final = 64 * 1024  # a record every few seconds for each run, on a topic that lanes and drivers read
 _K = TypeVar("_K", bound=str)
 
 
@@ -76,11 +76,11 @@ def add_fields(totals: dict[str, int], more: Mapping[str, int]) -> None:
 
 
 def fitted(progress: ShadowProgress) -> ShadowProgress:
-    """Return the progress in a record of at most REPORT_BYTES: without its oldest samples, then without field names."""
-    while progress.samples and len(encode_shadow_progress(progress)) > REPORT_BYTES:
+    """Return the progress in at most PROGRESS_BYTES: without its oldest samples, then without names of fields."""
+    while progress.samples and len(encode_shadow_progress(progress)) > PROGRESS_BYTES:
         samples = progress.samples
         progress = msgspec.structs.replace(progress, samples=samples[len(samples) // 2 + 1 :])
-    if len(encode_shadow_progress(progress)) > REPORT_BYTES:
+    if len(encode_shadow_progress(progress)) > PROGRESS_BYTES:
         fields = {name: {OTHER_FIELDS: sum(counts.values())} for name, counts in progress.fields.items()}
         progress = msgspec.structs.replace(progress, fields=fields)
     return progress

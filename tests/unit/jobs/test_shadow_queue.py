@@ -197,6 +197,18 @@ def test_run_pauses_as_long_as_its_last_job_took(world: ShadowWorld, monkeypatch
     assert time.monotonic() - began_s >= 0.55, "the pause, and the next job"
 
 
+def test_all_runs_together_leave_half_of_the_time_to_the_lanes(world: ShadowWorld, monkeypatch: pytest.MonkeyPatch):
+    fill(world)
+    size_of_jobs(monkeypatch, 8)
+    driver = ShadowDriver(world)
+    driver.records = {name: shadow(DRAFT, shadow=name) for name in ("shd_1", "shd_2")}
+    driver.turns(2)
+    driver.before_job = slow
+    driver.turns(1)
+    assert not driver.turn(), "the other run pauses, too"
+    assert len(driver.jobs) == 1
+
+
 def slow(job: ShadowJob) -> None:
     del job
     time.sleep(0.3)
@@ -370,7 +382,7 @@ def test_further_fields_of_a_destination_are_counted_together(world: ShadowWorld
 
 
 def test_progress_that_is_too_large_for_a_record_is_cut(world: ShadowWorld, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(result, "REPORT_BYTES", 600)
+    monkeypatch.setattr(result, "PROGRESS_BYTES", 600)
     fill(world)
     driver = ShadowDriver(world)
     driver.records["shd_1"] = shadow(spec_of(normalize=[{"op": "set", "path": "x", "value": "y" * 200}]))

@@ -17,8 +17,6 @@ from dataplane.process.plans import PlanCache
 from dataplane.replay.decisions import (
     ReplayContext,
     crash_reason,
-    error_text,
-    expiry_note,
     next_step,
     pause_s,
     rate_of,
@@ -32,6 +30,7 @@ from dataplane.replay.turns import RunStep, WaitingRun
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import CellRecord, PlanRecord, ReplayRecord
 from dataplane.tables.replays import REPLAY_VERSION, ReplayProgress, encode_replay_progress, replay_progress_key
+from dataplane.tables.run_notes import error_text, expiry_note
 
 KIND: Final = "replay"  # of audit records
 TABLES_S: Final = 5.0  # then a plan that lacks look-up tables tries again

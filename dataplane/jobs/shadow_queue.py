@@ -16,7 +16,7 @@ from dataplane.jobs.ledger_reporter import QueryLedgerReporter
 from dataplane.jobs.run_queue import RunQueue, RunState, now_us
 from dataplane.plan.masked_fields import MaskedField
 from dataplane.process.plans import PlanCache
-from dataplane.replay.decisions import crash_reason, error_text, expiry_note
+from dataplane.replay.decisions import crash_reason
 from dataplane.replay.offsets import MARGIN_US, offsets_at, resolve, watermarks
 from dataplane.replay.progress_log import read_shadow_progress
 from dataplane.replay.ranges import MOST_TASKS, remaining
@@ -41,6 +41,7 @@ from dataplane.shadow.slices import next_slice, size_of
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import CellRecord, PlanRecord, ShadowRecord
 from dataplane.tables.redrives import format_place
+from dataplane.tables.run_notes import error_text, expiry_note
 from dataplane.tables.shadows import (
     SHADOW_VERSION,
     ShadowProgress,

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
+from dataplane.causes import Cause
 from dataplane.ledger.units import format_position
 from dataplane.plan.through import NOT_CHOSEN
-from dataplane.tables.shadows import OTHER_FIELDS
-from mgmt.deliveries.cause_wording import capitalised, cause_in_words
+from dataplane.tables.run_notes import reason_in
+from dataplane.tables.shadows import NO_SOURCE, OTHER_FIELDS
+from mgmt.deliveries.cause_wording import capitalised, cause_in_words, run_note
 from mgmt.ledger.queries.minutes import Counts
 from mgmt.models import Shadow
 from mgmt.pipes.editor.dry_run import FILTERED
@@ -39,7 +41,11 @@ RESULTS: Final[Mapping[str, ResultWords]] = {
         "off",
     ),
 }
-_FILTERED: Final = FILTERED | {NOT_CHOSEN: "the route sends it to other destinations"}
+_NOT_SENT: Final = FILTERED | {
+    NOT_CHOSEN: "the route sends it to other destinations",
+    NO_SOURCE: "its source does not exist",
+    Cause.UNKNOWN_DESTINATION: "this destination does not exist",
+}
 _COLOURS: Final = {
     Shadow.State.RUNNING: "wait",
     Shadow.State.STOPPING: "wait",
@@ -133,6 +139,11 @@ class ShadowLine:
         return None if share is None else int(share * 100)
 
     @property
+    def note(self) -> str:
+        """Return why it waits, or which events it leaves out, as a sentence; "" for neither."""
+        return run_note(self.row.error)
+
+    @property
     def not_equal(self) -> int:
         """Messages that differ; those that were not sent yet count as neither."""
         counts = self.total.counts
@@ -222,10 +233,10 @@ def _sample(one: Mapping[str, Any]) -> SampleView:
 
 
 def _reason(reason: str) -> str:
-    """Return why the draft does not send a message: its filter in words, or the cause of its rejection."""
+    """Return why the draft does not send a message, in words."""
     if not reason:
         return ""
-    return _FILTERED.get(reason) or f"rejected: {cause_in_words(reason)}"
+    return _NOT_SENT.get(reason) or f"rejected: {cause_in_words(reason)}"
 
 
 def _grouped(number: int) -> str:
@@ -235,9 +246,11 @@ def _grouped(number: int) -> str:
 def _words(row: Shadow) -> str:
     if row.state != Shadow.State.RUNNING:
         return str(row.state)
+    if reason_in(row.error):
+        return "waiting"
     if row.is_waiting:
-        return "waiting" if row.error else "starting"
-    return "waiting" if row.error else "following live traffic" if row.follows else "running"
+        return "starting"
+    return "following live traffic" if row.follows else "running"
 
 
 def _sum(parts: Any) -> dict[str, int]:

@@ -36,8 +36,8 @@ RESULTS: Final[Mapping[str, ResultWords]] = {
     ),
     NOT_SENT: ResultWords(
         "Not sent",
-        "The draft would send it, and so would the live revision, but it has not: the message is held, is a duplicate, "
-        "or still waits.",
+        "Both would send it, but no delivery was found: the message is held, is a duplicate, still waits, or was sent "
+        "much later than its event.",
         "off",
     ),
 }

@@ -220,7 +220,7 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
 
     def _run_one(self, cell: CellRecord, state: _State, progress: ShadowProgress, job: ShadowJob, slots: int) -> None:
         """Run a job and store its counts. Raises JobFailedError, after which a smaller job repeats it."""
-        pace, began_s, records = self._pace(state.record), time.monotonic(), size_of(job.ranges)
+        pace, records = self._pace(state.record), size_of(job.ranges)
         size = pace.size
         pace.size = size_after_failure(min(size, records))  # unless it succeeds
         results = self._effects.run_job(job, max(1, min(slots, MOST_TASKS)))
@@ -252,14 +252,14 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
             error=error_text(progress.error, "", expired),
         )
         self._publish(cell, state, fitted(after))
-        sent_s = max((one.sent_s for one in reads), default=0.0)
         pace.size = size_after(
             size,
             records=records,
             events=sum(one.events for one in reads),
             size_bytes=sum(one.size_bytes for one in reads),
-            took_s=time.monotonic() - began_s - sent_s,
-            sent_s=sent_s,
+            took_s=max((one.events_s for one in reads), default=0.0)
+            + max((one.took_s for one in comparisons), default=0.0),
+            sent_s=max((one.sent_s for one in reads), default=0.0),
         )
         state.failures = 0
 

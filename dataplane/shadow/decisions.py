@@ -17,7 +17,7 @@ FIRST_RECORDS: Final = 500  # of the first job of a run
 MOST_RECORDS: Final = 100_000  # of one job; those of other pipes are only read
 MOST_EVENTS: Final = 10_000  # of one job
 MOST_BYTES: Final = 32 * 1024 * 1024  # of the bodies of one job, both sides; the shuffle holds them
-JOB_S: Final = 2.0  # without the time for reading deliveries
+JOB_S: Final = 2.0  # for reading and comparing the events of a job
 SENT_S: Final = 20.0  # for reading deliveries; most of it is the same for a small job
 IDLE_S: Final = 2.0  # until a run that has caught up looks for new events
 FEWEST_AT_END: Final = 256  # records of a job, although fewer events are left of the number that the run compares
@@ -98,7 +98,8 @@ def size_after(size: int, *, records: int, events: int, size_bytes: int, took_s:
 
     size:    the most records that the last job could have
     records: those that it had, also of other pipes
-    took_s:  its time, without `sent_s`, in which it read deliveries
+    took_s:  time for reading and comparing its events; waiting for a task slot costs a small job as much
+    sent_s:  time for reading deliveries
     """
     by_time = size * 2 if took_s < JOB_S / 2 else size // 2 if took_s > JOB_S * 2 else size
     by_sent = max(min(size, FIRST_RECORDS), size // 2) if sent_s > SENT_S else MOST_RECORDS

@@ -64,7 +64,7 @@ class PartRead(Struct):
     until_us:  by partition of the ingest topic, the ingest time of the last record
     expired_until_us: ingest time of the first event after a gap that retention has left; 0 without a gap
     events:    events that were passed on; `size_bytes`: their bodies and those of the deliveries
-    sent_s:    time for reading deliveries
+    events_s, sent_s: time for reading events, and for reading deliveries
     is_cut:    True if the time for reading deliveries was over before their end
     is_large:  True if it ended early, because it had passed on too much; the job does not count
     error:     reason why the job does not count, for the log
@@ -76,6 +76,7 @@ class PartRead(Struct):
     expired_until_us: int = 0
     events: int = 0
     size_bytes: int = 0
+    events_s: float = 0.0
     sent_s: float = 0.0
     is_cut: bool = False
     is_large: bool = False
@@ -87,6 +88,7 @@ class PartComparison(Struct):
     """Result of comparing some of the events. Counts as in dataplane.tables.shadows.ShadowProgress.
 
     waits:   reason why the plans cannot run on this host yet, for people; the job does not count
+    took_s:  time for comparing
     is_large: True if it ended early, because it took too long; the job does not count
     error, crashed: as in PartRead
     """
@@ -100,6 +102,7 @@ class PartComparison(Struct):
     live_cpu_us: int = 0
     shadow_cpu_us: int = 0
     waits: str = ""
+    took_s: float = 0.0
     is_large: bool = False
     error: str = ""
     crashed: bool = False

@@ -54,17 +54,18 @@ def read_part(job: ShadowJob, part: JobPart, consumer: Any) -> Iterator[tuple[in
     """
     result = PartRead()
     try:
-        deadline_s = time.monotonic() + READ_EVENTS_S
-        for one in part.ranges:
-            yield from _read_events(job, one, consumer, result, deadline_s)
         began_s = time.monotonic()
-        deadline_s = began_s + READ_SENT_S
+        for one in part.ranges:
+            yield from _read_events(job, one, consumer, result, began_s + READ_EVENTS_S)
+        sent_from_s = time.monotonic()
+        result.events_s = sent_from_s - began_s
+        deadline_s = sent_from_s + READ_SENT_S
         for place, first in part.sent_from.items():
             if not result.error and not result.is_large and time.monotonic() < deadline_s:
                 yield from _read_sent(
                     job, OffsetRange(place, first, watermarks(consumer, *place)[1]), consumer, result, deadline_s
                 )
-        result.sent_s = time.monotonic() - began_s
+        result.sent_s = time.monotonic() - sent_from_s
         result.is_cut = time.monotonic() >= deadline_s
     except KafkaException as exc:
         result.error = str(exc)

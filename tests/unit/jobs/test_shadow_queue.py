@@ -285,20 +285,24 @@ def test_deliveries_that_were_not_read_in_time_do_not_stop_a_small_job(world: Sh
     assert driver.stored().events == 9
 
 
-def test_time_for_reading_deliveries_does_not_make_jobs_smaller(world: ShadowWorld, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("dataplane.shadow.decisions.JOB_S", 0.05)
+@pytest.mark.parametrize(
+    ("parts", "size"),
+    [
+        ([PartRead(events_s=0.1, sent_s=9.0), PartComparison(events=9, took_s=0.1)], 2 * FIRST_RECORDS),
+        ([PartRead(events_s=3.0), PartComparison(events=9, took_s=2.0)], FIRST_RECORDS // 2),
+    ],
+)
+def test_only_the_time_for_its_events_makes_the_next_job_smaller(
+    world: ShadowWorld, monkeypatch: pytest.MonkeyPatch, parts: list[PartRead | PartComparison], size: int
+):
+    monkeypatch.setattr("dataplane.shadow.decisions.MOST_EVENTS", 10**6)
     fill(world)
     driver = ShadowDriver(world)
     driver.records["shd_1"] = shadow(DRAFT, until_us=0)
     driver.turn()
-
-    def with_many_deliveries(_job: ShadowJob) -> list[PartRead | PartComparison]:
-        time.sleep(0.2)
-        return [PartRead(read=9, sent_s=0.2), PartComparison(events=9)]
-
-    driver.before_job = with_many_deliveries
+    driver.before_job = lambda _job: parts
     driver.turns(1)
-    assert driver.queue._paces["shd_1"].size > FIRST_RECORDS
+    assert driver.queue._paces["shd_1"].size == size
 
 
 def test_plan_that_does_not_compile_ends_the_run_with_a_reason(world: ShadowWorld):

@@ -68,6 +68,12 @@ class RunSupervisor(ABC, Generic[R]):
             self._thread.daemon = True
             self._thread.start()
 
+    def make_room(self, slots: int) -> None:
+        """Cancel the job in progress if it takes more task slots than lanes leave; a smaller one follows."""
+        if self._job_tasks > slots:
+            log.info("cancelling a job of a %s: lanes need its task slots", self.kind)
+            self._context.cancelJobGroup(self._group)
+
     def begin_stop(self) -> None:
         """Start no more jobs."""
         self._ending.set()

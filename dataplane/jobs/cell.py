@@ -131,6 +131,7 @@ class Driver:
         if self._reader.at_end:
             free = free_slots(self._slots, self._queries.tasks(self._cell), cell, self._jobs.keys())
             self._replays.poll(cell, free)
+            self._shadows.make_room(free)  # a job may take a minute or more, and a new lane would wait for it
             self._shadows.poll(cell, free - self._replays.tasks)
 
     def _beat(self, detail: str) -> None:

@@ -21,8 +21,6 @@ from dataplane.replay.backlog import CopyBacklog, WrittenJob
 from dataplane.replay.decisions import (
     ReplayContext,
     crash_reason,
-    error_text,
-    expiry_note,
     next_step,
     pause_s,
     rate_of,
@@ -36,6 +34,7 @@ from dataplane.replay.turns import RunStep, WaitingRun
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import CellRecord, PlanRecord, ReplayRecord
 from dataplane.tables.replays import REPLAY_VERSION, ReplayProgress, encode_replay_progress, replay_progress_key
+from dataplane.tables.run_notes import error_text, expiry_note
 
 KIND: Final = "replay"  # of audit records
 TABLES_S: Final = 5.0  # then a plan that lacks look-up tables tries again
@@ -165,7 +164,8 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
     def _masks(self, record: ReplayRecord) -> frozenset[MaskedField]:
         """Return the fields that a revision of the pipe masks: the event's own, the newest, or any other."""
         if record.replay not in self._masked:
-            plans = [one for one in self._table if isinstance(one, PlanRecord) and one.pipe == record.pipe]
+            # A list: the driver's thread adds records meanwhile.
+            plans = [one for one in list(self._table) if isinstance(one, PlanRecord) and one.pipe == record.pipe]
             fields = (masked_fields(msgspec.to_builtins(one.spec)) for one in plans)
             self._masked[record.replay] = frozenset().union(*fields)
         return self._masked[record.replay]

@@ -17,11 +17,12 @@ from msgspec import Struct
 
 from dataplane.jobs.driver_decisions import back_off_s
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter, ReportWriteError
-from dataplane.replay.decisions import ABORTED, FAILED, error_text
+from dataplane.replay.decisions import ABORTED, FAILED
 from dataplane.replay.turns import RunStep, WaitingRun, behind_others, next_turn
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import CellRecord, ReplayRecord, ShadowRecord
 from dataplane.tables.replays import ReplayProgress
+from dataplane.tables.run_notes import error_text
 from dataplane.tables.shadows import ShadowProgress
 
 log = logging.getLogger("runs")

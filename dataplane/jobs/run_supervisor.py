@@ -68,6 +68,12 @@ class RunSupervisor(ABC, Generic[R]):
             self._thread.daemon = True
             self._thread.start()
 
+    def make_room(self, slots: int) -> None:
+        """Cancel the job in progress if it takes more task slots than lanes leave; a smaller one follows."""
+        if self._job_tasks > slots:
+            log.info("cancelling a job of a %s: lanes need its task slots", self.kind)
+            self._context.cancelJobGroup(self._group)
+
     def begin_stop(self) -> None:
         """Start no more jobs."""
         self._ending.set()
@@ -134,10 +140,12 @@ class RunSupervisor(ABC, Generic[R]):
         """
         self._context.setJobGroup(self._group, f"{self.kind} {run}")
         self._job_began_s, self._job_tasks = time.monotonic(), tasks
-        rdd = job()
         try:
-            found: list[T] = rdd.collect()
-            return found
+            rdd = job()
+            try:
+                found: list[T] = rdd.collect()
+                return found
+            finally:
+                rdd._jrdd.rdd().cleanShuffleDependencies(False)  # else the files stay until a collection of garbage
         finally:
             self._job_began_s, self._job_tasks = 0.0, 0
-            rdd._jrdd.rdd().cleanShuffleDependencies(False)  # else the files stay until a collection of garbage

@@ -16,14 +16,14 @@ from dataplane.jobs.ledger_reporter import QueryLedgerReporter
 from dataplane.jobs.run_queue import RunQueue, RunState, now_us
 from dataplane.plan.masked_fields import MaskedField
 from dataplane.process.plans import PlanCache
-from dataplane.replay.decisions import crash_reason, error_text, expiry_note
+from dataplane.replay.decisions import crash_reason
 from dataplane.replay.offsets import MARGIN_US, offsets_at, resolve, watermarks
 from dataplane.replay.progress_log import read_shadow_progress
 from dataplane.replay.ranges import MOST_TASKS, remaining
 from dataplane.replay.turns import RunStep, WaitingRun
 from dataplane.shadow.decisions import (
     DEDUP_US,
-    FIRST_EVENTS,
+    FIRST_RECORDS,
     IDLE_S,
     ShadowContext,
     compared_until,
@@ -41,6 +41,7 @@ from dataplane.shadow.slices import next_slice, size_of
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import CellRecord, PlanRecord, ShadowRecord
 from dataplane.tables.redrives import format_place
+from dataplane.tables.run_notes import error_text, expiry_note
 from dataplane.tables.shadows import (
     SHADOW_VERSION,
     ShadowProgress,
@@ -82,7 +83,7 @@ class ShadowPace(Struct):
     masks:    by destination, for the number of plans at which they were computed
     """
 
-    size: int = FIRST_EVENTS
+    size: int = FIRST_RECORDS
     times_us: dict[str, int] = field(default_factory=dict)
     idle_us: dict[str, int] = field(default_factory=dict)
     masks: tuple[int, dict[str, frozenset[MaskedField]]] = (0, {})
@@ -107,6 +108,7 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
         self._salts = PlanCache(table, fernet_keys)
         self._known_needs: dict[str, PlanNeeds] = {}
         self._paces: dict[str, ShadowPace] = {}
+        self._rest_until_s = 0.0  # half of the time is left to the lanes, however many runs there are
 
     def _read_progress(self, topic: str) -> dict[str, ShadowProgress]:
         return read_shadow_progress(self._reader, topic)
@@ -118,7 +120,8 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
         return shadow_progress_key(progress.shadow), encode_shadow_progress(progress)
 
     def _waiting(self, state: _State) -> WaitingRun:
-        return WaitingRun(state.id, state.id, state.record.version, state.due_s, state.last_s)
+        due_s = max(state.due_s, self._rest_until_s)
+        return WaitingRun(state.id, state.id, state.record.version, due_s, state.last_s)
 
     def _next_step(self, cell: CellRecord, state: _State, slots: int) -> RunStep:
         record, table = state.record, self._table
@@ -150,9 +153,11 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
             state.due_s = time.monotonic() + IDLE_S
             state.failures = 0
         else:
-            self._run_one(cell, state, progress, job, slots)
-            took_s = time.monotonic() - began_s
-            state.due_s = max(state.due_s, time.monotonic() + took_s)  # half of the time is left to the lanes
+            try:
+                self._run_one(cell, state, progress, job, slots)
+            finally:
+                now_s = time.monotonic()
+                self._rest_until_s = now_s + now_s - began_s
 
     # -- jobs ------------------------------------------------------------------------------------------------------
 
@@ -178,7 +183,7 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
             note = expiry_note(deleted.until_ms * 1_000)
             return without(progress, deleted.ranges, now_us(), error_text(progress.error, "", note))
         first_ms = min(stored_ms(reader, left))
-        size = next_size(record, progress.events, self._pace(record).size)
+        size = next_size(record, progress, self._pace(record).size)
 
         def firsts_at(time_ms: int) -> dict[int, int]:
             return offsets_at(reader, ingest, time_ms * 1_000)
@@ -187,9 +192,8 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
         if not sliced.ranges:
             return None
         sent = sent_range(reader, cell.topics["egress"], first_ms)
-        if sent.complete_ms:
+        if sent.complete_ms and (skipped := incomplete_part(reader, ingest, left, sent.complete_ms)):
             note = expiry_note(sent.complete_ms * 1_000, _NOT_SENT_RETAINED)
-            skipped = incomplete_part(reader, ingest, left, sent.complete_ms)
             return without(progress, skipped, now_us(), error_text(progress.error, "", note))
         plan, pipe = self._table.plan(record.pipe, record.revision), self._table.pipe(record.pipe)
         if plan is None or pipe is None:
@@ -216,9 +220,9 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
 
     def _run_one(self, cell: CellRecord, state: _State, progress: ShadowProgress, job: ShadowJob, slots: int) -> None:
         """Run a job and store its counts. Raises JobFailedError, after which a smaller job repeats it."""
-        pace, began_s = self._pace(state.record), time.monotonic()
+        pace, records = self._pace(state.record), size_of(job.ranges)
         size = pace.size
-        pace.size = size_after_failure(size)  # unless it succeeds
+        pace.size = size_after_failure(min(size, records))  # unless it succeeds
         results = self._effects.run_job(job, max(1, min(slots, MOST_TASKS)))
         has_crashed = any(one.crashed for one in results)
         if state.crashes_too_often(has_crashed=has_crashed, has_advanced=not has_crashed):
@@ -232,7 +236,11 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
             self._note(cell, state, waits)
             state.due_s, pace.size = time.monotonic() + TABLES_S, size
             return
-        if any(one.is_cut for one in reads):
+        is_cut = any(one.is_cut for one in reads)
+        if any(one.is_large for one in results) or (is_cut and records > FIRST_RECORDS):
+            log.info("shadow %s: a job of %d records was too large", state.id, records)
+            return
+        if is_cut:
             log.warning("shadow %s: deliveries that are far behind their events count as not sent", state.id)
         for read in reads:
             pace.times_us |= {format_place(place): until_us for place, until_us in read.until_us.items()}
@@ -244,8 +252,15 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
             error=error_text(progress.error, "", expired),
         )
         self._publish(cell, state, fitted(after))
-        took_s, size_bytes = time.monotonic() - began_s, sum(one.size_bytes for one in reads)
-        pace.size = size_after(size, records=size_of(job.ranges), took_s=took_s, size_bytes=size_bytes)
+        pace.size = size_after(
+            size,
+            records=records,
+            events=sum(one.events for one in reads),
+            size_bytes=sum(one.size_bytes for one in reads),
+            took_s=max((one.events_s for one in reads), default=0.0)
+            + max((one.took_s for one in comparisons), default=0.0),
+            sent_s=max((one.sent_s for one in reads), default=0.0),
+        )
         state.failures = 0
 
     def _note_idle(self, cell: CellRecord, state: _State, progress: ShadowProgress) -> None:
@@ -271,7 +286,8 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
 
     def _masks(self, record: ShadowRecord) -> dict[str, frozenset[MaskedField]]:
         """Return by destination the values that any revision of the pipe masks, or the draft."""
-        plans = [one for one in self._table if isinstance(one, PlanRecord) and one.pipe == record.pipe]
+        # A list: the driver's thread adds records meanwhile.
+        plans = [one for one in list(self._table) if isinstance(one, PlanRecord) and one.pipe == record.pipe]
         pace = self._pace(record)
         if pace.masks[0] != len(plans):
             pace.masks = (len(plans), masks_in_bodies([record.spec, *(plan.spec for plan in plans)]))

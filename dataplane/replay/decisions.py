@@ -1,7 +1,6 @@
 """Decisions of the replays of a cell: what to do next with each. Pure."""
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Final
 
 from msgspec import Struct
@@ -22,8 +21,6 @@ PAUSED: Final = "paused"
 NO_SLOT: Final = "all task slots of the cell are in use by lanes"
 FAILED: Final = "interrupted by an error of the platform; it continues automatically"
 SHARE: Final = 0.5  # of a destination's rate limit that a replay takes
-_EXPIRED: Final = "events before "
-_BETWEEN: Final = "; "
 
 
 class ReplayContext(Struct, frozen=True):
@@ -121,22 +118,3 @@ def crash_reason(topic: TopicRecord, reached: Iterable[tuple[PartitionKey, int]]
     """
     places = [format_position(position_of(topic.generation, place[1], offset)) for place, offset in reached]
     return f"an event at or shortly after {', '.join(places)} ends the process that runs it; leave it out with a filter"
-
-
-def expiry_note(retained_since_us: int, fate: str = "are no longer retained") -> str:
-    """Return the text for events that retention has deleted; "" for 0. `fate`: the predicate of the sentence."""
-    if not retained_since_us:
-        return ""
-    moment = datetime.fromtimestamp(-(-retained_since_us // 1_000_000), UTC)
-    return f"{_EXPIRED}{moment:%Y-%m-%dT%H:%M:%SZ} {fate}"
-
-
-def note_in(error: str) -> str:
-    """Return the text of `expiry_note` in a progress record's error; "" if there is none."""
-    first = error.partition(_BETWEEN)[0]
-    return first if first.startswith(_EXPIRED) else ""
-
-
-def error_text(before: str, reason: str, expired: str = "") -> str:
-    """Return the error of the next progress record: the newest note on deleted events, and the reason."""
-    return _BETWEEN.join(filter(None, (expired or note_in(before), reason)))

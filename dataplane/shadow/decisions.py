@@ -13,10 +13,12 @@ from dataplane.tables.records import CellRecord, PipeRecord, PlanRecord, ShadowR
 from dataplane.tables.redrives import format_place, parse_place
 from dataplane.tables.shadows import ShadowProgress
 
-FIRST_EVENTS: Final = 500  # records of the first job of a run
-MOST_EVENTS: Final = 10_000  # records of one job
+FIRST_RECORDS: Final = 500  # of the first job of a run
+MOST_RECORDS: Final = 100_000  # of one job; those of other pipes are only read
+MOST_EVENTS: Final = 10_000  # of one job
 MOST_BYTES: Final = 32 * 1024 * 1024  # of the bodies of one job, both sides; the shuffle holds them
-JOB_S: Final = 2.0
+JOB_S: Final = 2.0  # for reading and comparing the events of a job
+SENT_S: Final = 20.0  # for reading deliveries; most of it is the same for a small job
 IDLE_S: Final = 2.0  # until a run that has caught up looks for new events
 FEWEST_AT_END: Final = 256  # records of a job, although fewer events are left of the number that the run compares
 DEDUP_US: Final = 30_000_000  # events of a pipe with dedup return to the ingest topic before they are sent
@@ -76,32 +78,38 @@ def refusal_of_shadow(record: ShadowRecord, progress: ShadowProgress | None, now
     return next((reason for reason, is_so in reasons.items() if is_so), "")
 
 
-def next_size(record: ShadowRecord, events: int, size: int) -> int:
+def next_size(record: ShadowRecord, progress: ShadowProgress, size: int) -> int:
     """Return how many records the next job reads.
 
-    events: compared so far
-    size:   as `size_after` has left it
+    Near the end of the number of events, they are about as many as have the rest of the events among them.
+
+    size: as `size_after` has left it
     """
-    if not record.most_events:
+    if not record.most_events or not progress.events:
         return size
-    return min(size, max(FEWEST_AT_END, record.most_events - events))
+    left = record.most_events - progress.events
+    return min(size, max(FEWEST_AT_END, left * progress.read // progress.events))
 
 
-def size_after(size: int, *, records: int, took_s: float, size_bytes: int) -> int:
-    """Return the size of the next job, so that it takes about JOB_S and holds at most MOST_BYTES.
+def size_after(size: int, *, records: int, events: int, size_bytes: int, took_s: float, sent_s: float) -> int:
+    """Return the size of the next job: it takes about JOB_S, and holds at most MOST_EVENTS and MOST_BYTES.
 
     It at most doubles, because a job that is too long or too large delays the lanes.
 
     size:    the most records that the last job could have
-    records: those that it had
+    records: those that it had, also of other pipes
+    took_s:  time for reading and comparing its events; waiting for a task slot costs a small job as much
+    sent_s:  time for reading deliveries
     """
     by_time = size * 2 if took_s < JOB_S / 2 else size // 2 if took_s > JOB_S * 2 else size
-    by_bytes = records * MOST_BYTES // size_bytes if size_bytes else MOST_EVENTS
-    return max(1, min(by_time, by_bytes, MOST_EVENTS))
+    by_sent = max(min(size, FIRST_RECORDS), size // 2) if sent_s > SENT_S else MOST_RECORDS
+    by_events = records * MOST_EVENTS // events if events else MOST_RECORDS
+    by_bytes = records * MOST_BYTES // size_bytes if size_bytes else MOST_RECORDS
+    return max(1, min(by_time, by_sent, by_events, by_bytes, MOST_RECORDS))
 
 
 def size_after_failure(size: int) -> int:
-    """Return the size of the next job after one that failed, perhaps because of one event."""
+    """Return the size of the next job after one that was too large or failed, perhaps because of one event."""
     return max(1, size // 4)
 
 

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from dataplane.names import PartitionKey
 from dataplane.plan.masked_fields import MaskedField
 from dataplane.replay.ranges import OffsetRange
+from dataplane.shadow.slices import size_of
 from dataplane.spec import PipeSpec
 from dataplane.tables.records import ShadowRecord
 from dataplane.tables.shadows import ShadowSample, UnitKind
@@ -42,6 +43,11 @@ class ShadowJob(Struct, frozen=True):
         """The end of the ingest times (exclusive)."""
         return self.record.until_us or MAX_TIME_US
 
+    @property
+    def may_be_smaller(self) -> bool:
+        """True if the job can be repeated with fewer records."""
+        return size_of(self.ranges) > 1
+
 
 class JobPart(Struct, frozen=True):
     """Input of one reading task: some partitions of both topics."""
@@ -57,8 +63,10 @@ class PartRead(Struct):
     read:      records of the ingest topic
     until_us:  by partition of the ingest topic, the ingest time of the last record
     expired_until_us: ingest time of the first event after a gap that retention has left; 0 without a gap
-    size_bytes: of the bodies that were passed on
+    events:    events that were passed on; `size_bytes`: their bodies and those of the deliveries
+    events_s, sent_s: time for reading events, and for reading deliveries
     is_cut:    True if the time for reading deliveries was over before their end
+    is_large:  True if it ended early, because it had passed on too much; the job does not count
     error:     reason why the job does not count, for the log
     crashed:   True if the process of the task has ended several times
     """
@@ -66,8 +74,12 @@ class PartRead(Struct):
     read: int = 0
     until_us: dict[PartitionKey, int] = field(default_factory=dict)
     expired_until_us: int = 0
+    events: int = 0
     size_bytes: int = 0
+    events_s: float = 0.0
+    sent_s: float = 0.0
     is_cut: bool = False
+    is_large: bool = False
     error: str = ""
     crashed: bool = False
 
@@ -76,6 +88,8 @@ class PartComparison(Struct):
     """Result of comparing some of the events. Counts as in dataplane.tables.shadows.ShadowProgress.
 
     waits:   reason why the plans cannot run on this host yet, for people; the job does not count
+    took_s:  time for comparing
+    is_large: True if it ended early, because it took too long; the job does not count
     error, crashed: as in PartRead
     """
 
@@ -88,6 +102,8 @@ class PartComparison(Struct):
     live_cpu_us: int = 0
     shadow_cpu_us: int = 0
     waits: str = ""
+    took_s: float = 0.0
+    is_large: bool = False
     error: str = ""
     crashed: bool = False
 

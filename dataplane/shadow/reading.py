@@ -22,6 +22,8 @@ from dataplane.shadow.job import JobPart, PartRead, ShadowJob, range_of_partitio
 READ_EVENTS_S: Final = 40.0  # within which a part's events are read; less than the longest job, with READ_SENT_S
 READ_SENT_S: Final = 40.0  # within which its deliveries are read; what is not read by then counts as not sent
 TAIL_MS: Final = 10_000  # process has passed an event when it sends events that were stored so much later
+LARGEST_BYTES: Final = 64 * 1024 * 1024  # of the bodies that a part passes on; twice as much as a job is to have
+LARGEST_EVENTS: Final = 20_000  # that a part passes on
 LATE_MS: Final = 300_000  # after this time one partition of ingest that is behind does not matter any more
 
 
@@ -52,15 +54,18 @@ def read_part(job: ShadowJob, part: JobPart, consumer: Any) -> Iterator[tuple[in
     """
     result = PartRead()
     try:
-        deadline_s = time.monotonic() + READ_EVENTS_S
+        began_s = time.monotonic()
         for one in part.ranges:
-            yield from _read_events(job, one, consumer, result, deadline_s)
-        deadline_s = time.monotonic() + READ_SENT_S
+            yield from _read_events(job, one, consumer, result, began_s + READ_EVENTS_S)
+        sent_from_s = time.monotonic()
+        result.events_s = sent_from_s - began_s
+        deadline_s = sent_from_s + READ_SENT_S
         for place, first in part.sent_from.items():
-            if not result.error and time.monotonic() < deadline_s:
+            if not result.error and not result.is_large and time.monotonic() < deadline_s:
                 yield from _read_sent(
                     job, OffsetRange(place, first, watermarks(consumer, *place)[1]), consumer, result, deadline_s
                 )
+        result.sent_s = time.monotonic() - sent_from_s
         result.is_cut = time.monotonic() >= deadline_s
     except KafkaException as exc:
         result.error = str(exc)
@@ -72,6 +77,8 @@ def _read_events(
 ) -> Iterator[tuple[int, IngestedUnit]]:
     reader = RangeReader(consumer, range_)
     for message in reader.messages(deadline_s):
+        if result.is_large:
+            return
         meta = _meta_of(message)
         if meta is None:
             continue
@@ -83,7 +90,8 @@ def _read_events(
         position = position_of(job.generation, range_.place[1], int(message.offset() or 0))
         meta = msgspec.structs.replace(meta, position=position, stored_ms=message.timestamp()[1])
         body = message.value() or b""
-        result.size_bytes += len(body)
+        result.events += 1
+        _note_size(job, result, body)
         yield position, IngestedUnit("event", encode_meta(meta), body)
     result.read += reader.read
     if reader.next < range_.end:
@@ -104,8 +112,10 @@ def _read_sent(
         is_of_job = asked is not None and asked.first <= unit.offset < asked.end
         if is_of_job and unit.generation == job.generation and meta.pipe == job.record.pipe:
             body = message.value() or b""
-            result.size_bytes += len(body)
+            _note_size(job, result, body)
             yield meta.position, SentUnit("sent", meta.child, meta.destination, body)
+        if result.is_large:
+            return
         if cutoff.is_past(unit.partition, meta.stored_ms, message.timestamp()[1]):
             break
     if reader.take_gap():
@@ -139,6 +149,12 @@ class SentCutoff:
         elif partition not in self._past:
             self._behind.add(partition)
         return bool(self._past) and (not self._behind or sent_ms > self._last_ms + LATE_MS)
+
+
+def _note_size(job: ShadowJob, result: PartRead, body: bytes) -> None:
+    result.size_bytes += len(body)
+    is_too_large = result.size_bytes > LARGEST_BYTES or result.events > LARGEST_EVENTS
+    result.is_large = is_too_large and job.may_be_smaller
 
 
 def _meta_of(message: Message) -> MessageMeta | None:

@@ -1,17 +1,17 @@
 """Progress of a shadow run after a job. Pure."""
 
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
-from dataplane.record_limits import REPORT_BYTES
 from dataplane.replay.ranges import OffsetRange
 from dataplane.shadow.job import PartComparison, PartRead
 from dataplane.shadow.samples import newest
 from dataplane.tables.redrives import format_place
 from dataplane.tables.shadows import MOST_FIELDS, OTHER_FIELDS, SHADOW_VERSION, ShadowProgress, encode_shadow_progress
 
+PROGRESS_BYTES: Final = 64 * 1024  # a record every few seconds for each run, on a topic that lanes and drivers read
 _K = TypeVar("_K", bound=str)
 
 
@@ -49,7 +49,7 @@ def with_job(
         for name, kinds in one.units.items():
             _add(units.setdefault(name, {}), kinds)
         for name, paths in one.fields.items():
-            _add_fields(fields.setdefault(name, {}), paths)
+            add_fields(fields.setdefault(name, {}), paths)
         _add(rejected, one.rejected)
     samples += sorted((sample for one in comparisons for sample in one.samples), key=lambda one: one.position)
     return msgspec.structs.replace(
@@ -68,12 +68,19 @@ def with_job(
     )
 
 
+def add_fields(totals: dict[str, int], more: Mapping[str, int]) -> None:
+    """Add the counts of fields of a destination; those beyond MOST_FIELDS are counted as OTHER_FIELDS."""
+    for path, count in more.items():
+        known = path if path in totals or len(totals) < MOST_FIELDS else OTHER_FIELDS
+        totals[known] = totals.get(known, 0) + count
+
+
 def fitted(progress: ShadowProgress) -> ShadowProgress:
-    """Return the progress in a record of at most REPORT_BYTES: without its oldest samples, then without field names."""
-    while progress.samples and len(encode_shadow_progress(progress)) > REPORT_BYTES:
+    """Return the progress in at most PROGRESS_BYTES: without its oldest samples, then without names of fields."""
+    while progress.samples and len(encode_shadow_progress(progress)) > PROGRESS_BYTES:
         samples = progress.samples
         progress = msgspec.structs.replace(progress, samples=samples[len(samples) // 2 + 1 :])
-    if len(encode_shadow_progress(progress)) > REPORT_BYTES:
+    if len(encode_shadow_progress(progress)) > PROGRESS_BYTES:
         fields = {name: {OTHER_FIELDS: sum(counts.values())} for name, counts in progress.fields.items()}
         progress = msgspec.structs.replace(progress, fields=fields)
     return progress
@@ -82,10 +89,3 @@ def fitted(progress: ShadowProgress) -> ShadowProgress:
 def _add(totals: dict[_K, int], more: Mapping[_K, int]) -> None:
     for name, count in more.items():
         totals[name] = totals.get(name, 0) + count
-
-
-def _add_fields(totals: dict[str, int], more: Mapping[str, int]) -> None:
-    """Add the counts of fields of a destination; those beyond MOST_FIELDS are counted as OTHER_FIELDS."""
-    for path, count in more.items():
-        known = path if path in totals or len(totals) < MOST_FIELDS else OTHER_FIELDS
-        totals[known] = totals.get(known, 0) + count

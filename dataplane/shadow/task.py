@@ -21,11 +21,13 @@ from dataplane.shadow.comparison import (
 )
 from dataplane.shadow.job import PartComparison, ShadowJob
 from dataplane.shadow.reading import IngestedUnit, Passed, SentUnit
+from dataplane.shadow.result import add_fields
 from dataplane.shadow.samples import field_names, has_same_body, sample_of
 from dataplane.stages.enrich import TableRows
 from dataplane.tables.shadows import MOST_SAMPLES
 
 COST_EVERY: Final = 20  # one event of so many is timed
+COMPARE_S: Final = 20.0  # within which a task compares its events; one event may take 4 s of CPU
 
 
 class ShadowTask:
@@ -41,7 +43,11 @@ class ShadowTask:
 
     def run(self, groups: Iterable[tuple[int, Iterable[Passed]]]) -> PartComparison:
         """Compare the events and return the counts. `groups`: what was read of each position."""
+        began_s = time.monotonic()
         for position, records in groups:
+            if self.result.events and time.monotonic() >= began_s + COMPARE_S:
+                self.result.is_large = True
+                return self.result
             event: IngestedUnit | None = None
             sent: dict[ChildDestination, bytes] = {}
             for record in records:
@@ -52,6 +58,7 @@ class ShadowTask:
             if event is not None:
                 self._compare(position, decode_meta(event.meta), event.body, sent)
         self._take_samples()
+        self.result.took_s = time.monotonic() - began_s
         return self.result
 
     def _compare(self, position: int, meta: MessageMeta, body: bytes, sent: dict[ChildDestination, bytes]) -> None:
@@ -87,9 +94,7 @@ class ShadowTask:
         if unit.kind == "equal":
             return
         if unit.kind == "different":
-            fields = result.fields.setdefault(name, {})
-            for path in field_names(unit, self._job.masks):
-                fields[path] = fields.get(path, 0) + 1
+            add_fields(result.fields.setdefault(name, {}), dict.fromkeys(field_names(unit, self._job.masks), 1))
         if unit.is_rejected:
             result.rejected[unit.reason] = result.rejected.get(unit.reason, 0) + 1
         kept = self._kept.setdefault((unit.kind, name), [])

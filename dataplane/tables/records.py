@@ -237,12 +237,13 @@ class ReplayRecord(Struct, tag="replay", tag_field="kind", frozen=True):
 class ShadowRecord(Struct, tag="shadow", tag_field="kind", frozen=True):
     """Request to the cell's driver to run a draft over real events without sending it, and to compare.
 
-    spec:        the draft; its steps and routes run, and its output is compared with what the pipe has sent
+    spec:        the draft; its steps and routes run, and its output is compared with what the pipe has sent. A
+                 placeholder once the run has ended
     revision:    number of the pipe's live revision when the run began, for its cost and for what it has not sent yet
     since_us:    ingest time of the first events, microseconds since 1970
     until_us:    end of the ingest times (exclusive); 0 to follow live traffic until the run is stopped
     most_events: number of events after which it ends; 0 for no limit
-    state:       `ended` for a finished or stopped run, which readers forget
+    state:       `ended` for a finished or stopped run
 
     A release that does not know this kind starts no run.
     """

@@ -19,7 +19,7 @@ NO_SOURCE: Final = "no-source"  # reason of a unit whose event is from a source 
 #   different    both send, with different bodies
 #   only_live    only the live revision has sent it
 #   only_shadow  only the shadow would send it, and the live revision ended it in a step or route
-#   not_sent     the shadow would send it, and so would the live revision, but has not: held, a duplicate, or waiting
+#   not_sent     both would send it, but no delivery was found: held, a duplicate, waiting, or sent much later
 UnitKind = Literal["equal", "different", "only_live", "only_shadow", "not_sent"]
 UNIT_KINDS: Final[tuple[UnitKind, ...]] = ("equal", "different", "only_live", "only_shadow", "not_sent")
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 from dataplane.causes import Cause
+from dataplane.tables.run_notes import reason_in
 from mgmt.deliveries.causes import BY_CODE
 
 CAUSES: Final[dict[str, str]] = {code: cause.words for code, cause in BY_CODE.items()}
@@ -54,6 +55,13 @@ def failure_in_words(reason: str, status: int) -> tuple[str, str]:
 def capitalised(words: str) -> str:
     """Capitalise the first letter only; `str.capitalize` would lower the others."""
     return words[:1].upper() + words[1:]
+
+
+def run_note(error: str) -> str:
+    """Return the error of a replay or shadow run that runs as a sentence: why it waits, or the events it leaves out."""
+    if reason_in(error):
+        return f"Waiting: {error}."
+    return f"{capitalised(error)}." if error else ""
 
 
 def problem_in_words(*, bin_: str, where: str, cause: str, reason: str, status: int) -> str:

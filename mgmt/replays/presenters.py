@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import Final
 
 from dataplane.ledger.bins import OPEN, Bin
-from mgmt.deliveries.cause_wording import BINS
+from dataplane.tables.run_notes import reason_in
+from mgmt.deliveries.cause_wording import BINS, run_note
 from mgmt.ledger.queries.minutes import Counts, MinuteLoss
 from mgmt.models import Backfill, Replay
 from mgmt.replays.models import UNDONE
@@ -47,6 +48,11 @@ class ReplayLine:
     def is_final(self) -> bool:
         """True if no outcome changes any more."""
         return self.row.result_at is not None
+
+    @property
+    def note(self) -> str:
+        """Return why it waits, or which events it leaves out, as a sentence; "" for neither."""
+        return run_note(self.row.error)
 
     @property
     def percent(self) -> int | None:
@@ -124,7 +130,7 @@ def _progress(row: Replay, now: datetime) -> str:
 
 def _state(row: Replay, waiting: int, undone: int) -> tuple[str, str]:
     if row.state == Replay.State.RUNNING:
-        return "wait", "waiting" if row.error else "starting" if row.is_waiting else "running"
+        return "wait", "waiting" if reason_in(row.error) else "starting" if row.is_waiting else "running"
     if row.state != Replay.State.DONE:
         return _COLOURS[Replay.State(row.state)], str(row.state)
     if row.rehearsal:

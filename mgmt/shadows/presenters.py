@@ -8,8 +8,9 @@ from typing import Any, Final
 from dataplane.causes import Cause
 from dataplane.ledger.units import format_position
 from dataplane.plan.through import NOT_CHOSEN
+from dataplane.tables.run_notes import reason_in
 from dataplane.tables.shadows import NO_SOURCE, OTHER_FIELDS
-from mgmt.deliveries.cause_wording import capitalised, cause_in_words
+from mgmt.deliveries.cause_wording import capitalised, cause_in_words, run_note
 from mgmt.ledger.queries.minutes import Counts
 from mgmt.models import Shadow
 from mgmt.pipes.editor.dry_run import FILTERED
@@ -35,15 +36,15 @@ RESULTS: Final[Mapping[str, ResultWords]] = {
     ),
     NOT_SENT: ResultWords(
         "Not sent",
-        "The draft would send it, and so would the live revision, but it has not: the message is held, is a duplicate, "
-        "or still waits.",
+        "Both would send it, but no delivery was found: the message is held, is a duplicate, still waits, or was sent "
+        "much later than its event.",
         "off",
     ),
 }
 _NOT_SENT: Final = FILTERED | {
     NOT_CHOSEN: "the route sends it to other destinations",
-    NO_SOURCE: "the draft does not have its source",
-    Cause.UNKNOWN_DESTINATION: "the draft does not have the destination",
+    NO_SOURCE: "its source does not exist",
+    Cause.UNKNOWN_DESTINATION: "this destination does not exist",
 }
 _COLOURS: Final = {
     Shadow.State.RUNNING: "wait",
@@ -138,6 +139,11 @@ class ShadowLine:
         return None if share is None else int(share * 100)
 
     @property
+    def note(self) -> str:
+        """Return why it waits, or which events it leaves out, as a sentence; "" for neither."""
+        return run_note(self.row.error)
+
+    @property
     def not_equal(self) -> int:
         """Messages that differ; those that were not sent yet count as neither."""
         counts = self.total.counts
@@ -227,7 +233,7 @@ def _sample(one: Mapping[str, Any]) -> SampleView:
 
 
 def _reason(reason: str) -> str:
-    """Return why the draft does not send a message: its filter in words, or the cause of its rejection."""
+    """Return why the draft does not send a message, in words."""
     if not reason:
         return ""
     return _NOT_SENT.get(reason) or f"rejected: {cause_in_words(reason)}"
@@ -240,9 +246,11 @@ def _grouped(number: int) -> str:
 def _words(row: Shadow) -> str:
     if row.state != Shadow.State.RUNNING:
         return str(row.state)
+    if reason_in(row.error):
+        return "waiting"
     if row.is_waiting:
-        return "waiting" if row.error else "starting"
-    return "waiting" if row.error else "following live traffic" if row.follows else "running"
+        return "starting"
+    return "following live traffic" if row.follows else "running"
 
 
 def _sum(parts: Any) -> dict[str, int]:

@@ -30,7 +30,8 @@ class ShadowIn(StrictSerializer):
         default=None,
         min_value=1,
         max_value=MOST_EVENTS,
-        help_text=f"Number of events, at most. Default: the newest {EVENTS:,}; with a range, {MOST_EVENTS:,}.",
+        help_text=f"Number of events after which it ends, or soon after. Default: the newest {EVENTS:,}; with a range, "
+        f"{MOST_EVENTS:,}.",
     )
     since = serializers.DateTimeField(
         required=False,
@@ -53,7 +54,8 @@ class ShadowResultsOut(serializers.Serializer[Any]):
         help_text="The draft would send it, and the live revision has ended it in a step or route."
     )
     not_sent = serializers.IntegerField(
-        help_text="Both would send it, but the live revision has not: it is held, a duplicate, or still waits."
+        help_text="Both would send it, but no delivery was found: it is held, is a duplicate, still waits, or was sent "
+        "much later than its event."
     )
 
 
@@ -106,7 +108,7 @@ class ShadowOut(serializers.Serializer[Any]):
     follow = serializers.BooleanField(source="follows")
     since = serializers.DateTimeField()
     until = serializers.DateTimeField(allow_null=True, help_text="Null if it follows live traffic.")
-    most_events = serializers.IntegerField(help_text="Events after which it ends; 0 for no limit.")
+    most_events = serializers.IntegerField(help_text="Events after which it ends, or soon after; 0 for no limit.")
     by = serializers.CharField(source="by.username", allow_null=True, default=None)
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True, help_text="Null while it waits for the cell.")

@@ -61,6 +61,6 @@ class SearchThrottle(BrokerReadThrottle):
 
 
 class ComparisonThrottle(BrokerReadThrottle):
-    """Further throttle of comparisons of drafts, by user; the console counts its own in the same place."""
+    """Further throttle of comparisons and rehearsals, by user; the console counts its own in the same place."""
 
     limit = COMPARISONS

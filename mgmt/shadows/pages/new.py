@@ -13,8 +13,10 @@ from mgmt import services
 from mgmt.models import Pipe
 from mgmt.pipes.page_context import newest_revision, pipe_context
 from mgmt.shadows.form import ShadowForm, carried_fields, values_of
+from mgmt.tenancy.services.rate_limits import hit
 from mgmt.web import access
 from mgmt.web.rendering import for_members, show, viewer_of
+from mgmt.web.throttling import COMPARISONS
 
 
 @for_members
@@ -37,6 +39,8 @@ def new_shadow(request: HttpRequest, pipe_id: str) -> HttpResponse:
 
 def _submitted(request: HttpRequest, pipe: Pipe, form: ShadowForm, now: datetime) -> HttpResponse:
     found = form.cleaned_data
+    if wait_s := hit(COMPARISONS, str(viewer_of(request).pk), now):
+        return _form_page(request, pipe, form, refused=f"too many starts. Try again in {wait_s} s.", status=429)
     try:
         shadow = services.start_shadow(
             pipe=pipe, spec=found["document"], based_on=found["based_on"], request=form.shadow_request(),

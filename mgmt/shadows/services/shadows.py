@@ -20,6 +20,7 @@ from mgmt.errors import (
     MigrationInProgressError,
     NothingToCompareError,
     PipeClosedError,
+    QuotaExceededError,
     RevisionConflictError,
     ShadowInProgressError,
     UnchangedError,
@@ -31,6 +32,7 @@ from mgmt.shadows.queries import shadow_under_way
 
 EVENTS: Final = 10_000
 MOST_EVENTS: Final = 1_000_000
+MOST_A_DAY: Final = 200  # of a tenant: each keeps a spec for 90 days, and its last report on the topic of signals
 log = structlog.get_logger(__name__)
 
 
@@ -79,6 +81,10 @@ def check_shadow(
         raise ShadowInProgressError(
             f"Shadow run {other.id} of {other.pipe.name} is {other.state}, and a tenant has one at a time. Wait until "
             "it has ended, or stop it."
+        )
+    if Shadow.objects.filter(tenant_id=pipe.tenant_id, created_at__gt=now - timedelta(days=1)).count() >= MOST_A_DAY:
+        raise QuotaExceededError(
+            f"Your tenant has started {MOST_A_DAY} shadow runs within 24 hours, and may start no more. Try again later."
         )
     return CheckedShadow(checked, cell_id, live.number, based_on, since, until, most_events)
 

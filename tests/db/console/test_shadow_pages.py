@@ -166,6 +166,15 @@ def test_run_of_the_tenant_that_is_under_way_refuses_another(alices: Client, liv
     assert f"Shadow run {shadow.id} of orders is running" in plain(answer.content.decode())
 
 
+def test_starts_count_as_comparisons(alices: Client, live: Pipe, monkeypatch: pytest.MonkeyPatch):
+    carried = hidden_in(alices.post(edit_of(live), posted_draft(live)).content.decode())
+    monkeypatch.setattr("mgmt.shadows.pages.new.hit", lambda limit, *_: 9 if limit.name == "comparisons" else 0)
+    answer = alices.post(new_of(live), carried | {"shadow-over": "follow"})
+    assert answer.status_code == 429
+    assert "Not started: too many starts. Try again in 9 s." in plain(answer.content.decode())
+    assert not Shadow.objects.exists()
+
+
 def test_new_run_without_a_draft_leads_to_the_editor(alices: Client, live: Pipe):
     answer = alices.get(new_of(live))
     assert (answer.status_code, answer["Location"]) == (302, edit_of(live))

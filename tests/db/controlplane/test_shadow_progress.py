@@ -13,7 +13,7 @@ from controlplane.observer.trim import trim
 from controlplane.provisioner.desired_state import wanted_versions
 from controlplane.provisioner.records import desired_records
 from dataplane.spec import parse_pipe_spec
-from dataplane.tables.records import ShadowRecord, plan_key, shadow_key
+from dataplane.tables.records import ShadowRecord, decode_record, encode_record, plan_key, shadow_key
 from dataplane.tables.shadows import FieldDifference, ShadowSample, encode_shadow_progress, shadow_progress_key
 from mgmt.cells.services.pipe_migrations import why_busy
 from mgmt.models import Cell, Pipe, PipeMigration, Shadow
@@ -77,6 +77,24 @@ def test_record_of_a_run_that_follows_has_no_end(live: Pipe):
 @pytest.mark.parametrize("state", ["stopping", "stopped", "done", "failed"])
 def test_record_of_a_run_that_is_not_to_run_is_ended(shadow: Shadow, state: str):
     Shadow.objects.update(state=state)
+    (record,) = desired_records([shadow_key(shadow.id)]).records
+    assert isinstance(record, ShadowRecord)
+    assert record.state == "ended"
+
+
+def test_record_of_an_ended_run_does_not_have_its_draft(shadow: Shadow):
+    steps = [{"op": "set", "path": f"f{number}", "value": "x" * 4_000} for number in range(100)]
+    Shadow.objects.update(spec=shadow.spec | {"normalize": steps})
+    (record,) = desired_records([shadow_key(shadow.id)]).records
+    assert len(encode_record(record)) > 400_000
+    stop_shadow(shadow=shadow, now=NOW)
+    (record,) = desired_records([shadow_key(shadow.id)]).records
+    assert len(encode_record(record)) < 1_000, "every process keeps it, and the control topic, too"
+    assert decode_record(encode_record(record)) == record
+
+
+def test_run_whose_draft_cannot_run_any_more_is_ended_nevertheless(shadow: Shadow):
+    Shadow.objects.update(spec={"sources": {}}, state=Shadow.State.STOPPING)
     (record,) = desired_records([shadow_key(shadow.id)]).records
     assert isinstance(record, ShadowRecord)
     assert record.state == "ended"

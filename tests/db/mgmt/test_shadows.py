@@ -15,6 +15,7 @@ from mgmt.services import (
     MigrationInProgressError,
     NothingToCompareError,
     PipeClosedError,
+    QuotaExceededError,
     RevisionConflictError,
     ShadowInProgressError,
     ShadowRequest,
@@ -178,6 +179,16 @@ def test_tenant_has_one_run_at_a_time(live: Pipe, tenant: Tenant, alice: User, a
         a_shadow(other)
     Shadow.objects.update(state="stopped")
     assert a_shadow(other).pipe_id == other.id
+
+
+def test_tenant_starts_a_limited_number_of_runs_a_day(live: Pipe, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("mgmt.shadows.services.shadows.MOST_A_DAY", 2)
+    for hours in (25, 23, 1):
+        a_shadow(live, now=NOW - timedelta(hours=hours))
+        Shadow.objects.update(state="stopped")
+    with pytest.raises(QuotaExceededError, match="2 shadow runs within 24 hours"):
+        a_shadow(live)
+    assert a_shadow(live, now=NOW + timedelta(hours=2))
 
 
 def test_constraint_refuses_a_second_run_that_no_check_saw(live: Pipe, monkeypatch: pytest.MonkeyPatch):

@@ -13,7 +13,7 @@ from dataplane.jobs.ledger_reporter import QueryLedgerReporter
 from dataplane.ledger.units import format_position, position_of
 from dataplane.replay.decisions import FAILED, NO_SLOT
 from dataplane.shadow import result
-from dataplane.shadow.decisions import DEDUP_US, FIRST_EVENTS
+from dataplane.shadow.decisions import DEDUP_US, FIRST_RECORDS
 from dataplane.shadow.job import PartComparison, PartRead, ShadowJob
 from dataplane.spec.steps import FilterStep
 from dataplane.tables.records import PipeRecord, PlanRecord
@@ -197,6 +197,18 @@ def test_run_pauses_as_long_as_its_last_job_took(world: ShadowWorld, monkeypatch
     assert time.monotonic() - began_s >= 0.55, "the pause, and the next job"
 
 
+def test_all_runs_together_leave_half_of_the_time_to_the_lanes(world: ShadowWorld, monkeypatch: pytest.MonkeyPatch):
+    fill(world)
+    size_of_jobs(monkeypatch, 8)
+    driver = ShadowDriver(world)
+    driver.records = {name: shadow(DRAFT, shadow=name) for name in ("shd_1", "shd_2")}
+    driver.turns(2)
+    driver.before_job = slow
+    driver.turns(1)
+    assert not driver.turn(), "the other run pauses, too"
+    assert len(driver.jobs) == 1
+
+
 def slow(job: ShadowJob) -> None:
     del job
     time.sleep(0.3)
@@ -223,7 +235,7 @@ def test_event_that_ends_its_process_ends_the_run_and_is_named(world: ShadowWorl
     sizes = [sum(one.end - one.first for one in job.ranges) for job in driver.jobs]
     assert sizes[-1] == 1, "smaller jobs have found it"
     assert sizes == sorted(sizes, reverse=True)
-    assert sizes[0] < FIRST_EVENTS
+    assert sizes[0] < FIRST_RECORDS
 
 
 def test_job_with_an_error_counts_nothing_and_is_repeated(world: ShadowWorld):
@@ -239,6 +251,58 @@ def test_job_with_an_error_counts_nothing_and_is_repeated(world: ShadowWorld):
     assert (driver.stored().error, driver.stored().events) == ("no table", 0)
     driver.before_job = lambda _job: None
     assert driver.run_all().units == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "large",
+    [PartRead(is_large=True), PartComparison(is_large=True), PartRead(is_cut=True)],
+    ids=lambda one: repr(one)[:30],
+)
+def test_job_that_is_too_large_is_repeated_as_a_smaller_one(
+    world: ShadowWorld, monkeypatch: pytest.MonkeyPatch, large: PartRead | PartComparison
+):
+    monkeypatch.setattr(shadow_queue, "FIRST_RECORDS", 30)
+    fill(world)
+    driver = ShadowDriver(world)
+    driver.records["shd_1"] = shadow(DRAFT)
+    driver.turn()
+    driver.before_job = lambda _job: [PartComparison(events=9), large]
+    driver.turns(1)
+    assert (driver.stored().error, driver.stored().events) == ("", 0)
+    driver.before_job = lambda _job: None
+    assert driver.run_all().units == EXPECTED
+    sizes = [sum(one.end - one.first for one in job.ranges) for job in driver.jobs]
+    assert sizes[:2] == [EVENTS, EVENTS // 4]
+
+
+def test_deliveries_that_were_not_read_in_time_do_not_stop_a_small_job(world: ShadowWorld):
+    fill(world)
+    driver = ShadowDriver(world)
+    driver.records["shd_1"] = shadow(DRAFT)
+    driver.turn()
+    driver.before_job = lambda _job: [PartComparison(events=9), PartRead(is_cut=True)]
+    driver.turns(1)
+    assert driver.stored().events == 9
+
+
+@pytest.mark.parametrize(
+    ("parts", "size"),
+    [
+        ([PartRead(events_s=0.1, sent_s=9.0), PartComparison(events=9, took_s=0.1)], 2 * FIRST_RECORDS),
+        ([PartRead(events_s=3.0), PartComparison(events=9, took_s=2.0)], FIRST_RECORDS // 2),
+    ],
+)
+def test_only_the_time_for_its_events_makes_the_next_job_smaller(
+    world: ShadowWorld, monkeypatch: pytest.MonkeyPatch, parts: list[PartRead | PartComparison], size: int
+):
+    monkeypatch.setattr("dataplane.shadow.decisions.MOST_EVENTS", 10**6)
+    fill(world)
+    driver = ShadowDriver(world)
+    driver.records["shd_1"] = shadow(DRAFT, until_us=0)
+    driver.turn()
+    driver.before_job = lambda _job: parts
+    driver.turns(1)
+    assert driver.queue._paces["shd_1"].size == size
 
 
 def test_plan_that_does_not_compile_ends_the_run_with_a_reason(world: ShadowWorld):
@@ -322,7 +386,7 @@ def test_further_fields_of_a_destination_are_counted_together(world: ShadowWorld
 
 
 def test_progress_that_is_too_large_for_a_record_is_cut(world: ShadowWorld, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(result, "REPORT_BYTES", 600)
+    monkeypatch.setattr(result, "PROGRESS_BYTES", 600)
     fill(world)
     driver = ShadowDriver(world)
     driver.records["shd_1"] = shadow(spec_of(normalize=[{"op": "set", "path": "x", "value": "y" * 200}]))

@@ -29,6 +29,8 @@ def sample(kind: str, offset: int, reason: str = "", destination: str = "crm") -
     [
         ({"state": "running"}, "starting", ""),
         ({"state": "running", "error": "a table is missing"}, "waiting", ""),
+        (RUNNING | {"error": "events before 2026-11-20T12:00:00Z are no longer retained"}, "running", "0\u202f%"),
+        (RUNNING | {"until": None, "error": "events before x are no longer retained; no slot"}, "waiting", ""),
         (RUNNING | {"events": 62}, "running", "62\u202f%"),
         (RUNNING | {"until": None, "most_events": 0}, "following live traffic", ""),
         (RUNNING | {"ends": {"t/0": 200}, "reached": {"t/0": 50}, "read": 150, "events": 1}, "running", "50\u202f%"),
@@ -55,6 +57,30 @@ def test_state_and_progress(fields: dict[str, Any], words: str, progress: str):
 def test_summary_counts_all_destinations(units: dict[str, Any], words: str, not_equal: int):
     line = shadow_line(a_row(state="done", units=units))
     assert (line.summary, line.not_equal) == (words, not_equal)
+
+
+@pytest.mark.parametrize(
+    ("error", "note"),
+    [
+        ("", ""),
+        ("no slot", "Waiting: no slot."),
+        ("events before x are no longer retained", "Events before x are no longer retained."),
+        (
+            "events before x are no longer retained; no slot",
+            "Waiting: events before x are no longer retained; no slot.",
+        ),
+    ],
+)
+def test_note_on_deleted_events_is_not_a_reason_to_wait(error: str, note: str):
+    assert shadow_line(a_row(state="running", error=error)).note == note
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [("no-source", "its source does not exist"), ("unknown-destination", "this destination does not exist")],
+)
+def test_message_without_source_or_destination_in_the_draft_is_not_rejected(reason: str, words: str):
+    assert samples_of(a_row(samples=[sample("only_live", 1, reason)]))[0].reason == words
 
 
 def test_results_have_shares_of_each_destination():

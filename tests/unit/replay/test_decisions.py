@@ -10,8 +10,6 @@ from dataplane.replay.decisions import (
     NO_SLOT,
     PAUSED,
     ReplayContext,
-    error_text,
-    expiry_note,
     next_step,
     pause_s,
     rate_of,
@@ -20,6 +18,7 @@ from dataplane.replay.ranges import OffsetRange, first_progress
 from dataplane.replay.turns import RunStep
 from dataplane.spec import parse_pipe_spec
 from dataplane.tables.records import CellRecord, DestinationRecord, PipeRecord, PlanRecord
+from dataplane.tables.run_notes import error_text, expiry_note
 from tests.support.replaying import CELL, INGEST, PIPE, TOPICS, replay
 
 SPEC = parse_pipe_spec(

@@ -10,9 +10,11 @@ from dataplane.replay.ranges import OffsetRange
 from dataplane.replay.turns import RunStep
 from dataplane.shadow.decisions import (
     FEWEST_AT_END,
-    FIRST_EVENTS,
+    FIRST_RECORDS,
     MOST_BYTES,
     MOST_EVENTS,
+    MOST_RECORDS,
+    SENT_S,
     ShadowContext,
     compared_until,
     next_shadow_step,
@@ -23,6 +25,7 @@ from dataplane.shadow.decisions import (
 )
 from dataplane.shadow.result import first_shadow_progress
 from dataplane.tables.records import CellRecord, PipeRecord, PlanRecord
+from dataplane.tables.shadows import ShadowProgress
 from tests.support.replaying import CELL, INGEST, NOW_US, PIPE, TOPICS
 from tests.support.shadowing import shadow, spec_of
 
@@ -103,23 +106,44 @@ def test_paused_pipe_is_compared_nevertheless():
     assert next_shadow_step(shadow(), HALF, now) == RUN
 
 
-def test_size_of_a_job_follows_its_time_and_its_bytes():
-    assert size_after(100, records=100, took_s=0.1, size_bytes=100) == 200
-    assert size_after(100, records=100, took_s=2.0, size_bytes=100) == 100
-    assert size_after(100, records=100, took_s=9.0, size_bytes=100) == 50
-    assert size_after(MOST_EVENTS, records=9, took_s=0.1, size_bytes=9) == MOST_EVENTS
-    assert size_after(100, records=50, took_s=0.1, size_bytes=MOST_BYTES) == 50
-    assert size_after(1, records=1, took_s=9.0, size_bytes=9 * MOST_BYTES) == 1
-    size = FIRST_EVENTS
+JOB: dict[str, Any] = {"records": 100, "events": 100, "size_bytes": 100, "took_s": 2.0, "sent_s": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("size", "job", "next_size"),
+    [
+        pytest.param(100, {"took_s": 0.1}, 200, id="short"),
+        pytest.param(100, {}, 100, id="as long as it is to be"),
+        pytest.param(100, {"took_s": 9.0}, 50, id="long"),
+        pytest.param(MOST_RECORDS, {"records": 9, "events": 0, "took_s": 0.1}, MOST_RECORDS, id="as large as possible"),
+        pytest.param(100, {"records": 50, "took_s": 0.1, "size_bytes": MOST_BYTES}, 50, id="large bodies"),
+        pytest.param(1, {"records": 1, "took_s": 9.0, "size_bytes": 9 * MOST_BYTES}, 1, id="one large event"),
+        pytest.param(80_000, {"records": 80_000, "events": 80_000, "took_s": 0.1}, MOST_EVENTS, id="many events"),
+        pytest.param(80_000, {"records": 80_000, "events": 10, "took_s": 0.1}, MOST_RECORDS, id="those of other pipes"),
+        pytest.param(9_000, {"took_s": 2.0, "sent_s": SENT_S + 1}, 4_500, id="many deliveries"),
+        pytest.param(600, {"took_s": 0.1, "sent_s": SENT_S + 1}, FIRST_RECORDS, id="deliveries do not become fewer"),
+    ],
+)
+def test_size_of_a_job_follows_its_time_its_events_and_its_bytes(size: int, job: dict[str, Any], next_size: int):
+    assert size_after(size, **JOB | job) == next_size
+
+
+def test_event_that_ends_its_process_is_found_in_a_few_jobs():
+    size = FIRST_RECORDS
     for _ in range(5):
         size = size_after_failure(size)
-    assert size == 1, "the event that ends its process is found in a few jobs"
+    assert size == 1
 
 
 def test_last_job_is_not_much_larger_than_what_is_left_of_the_number_of_events():
-    assert next_size(shadow(), 10, 5_000) == 5_000
-    assert next_size(shadow(most_events=1_000), 10, 5_000) == 990
-    assert next_size(shadow(most_events=1_000), 999, 5_000) == FEWEST_AT_END
+    def progress(events: int, read: int) -> ShadowProgress:
+        return msgspec.structs.replace(HALF, events=events, read=read)
+
+    assert next_size(shadow(), progress(10, 10), 5_000) == 5_000
+    assert next_size(shadow(most_events=1_000), progress(0, 10), 5_000) == 5_000
+    assert next_size(shadow(most_events=1_000), progress(10, 10), 5_000) == 990
+    assert next_size(shadow(most_events=1_000), progress(999, 999), 5_000) == FEWEST_AT_END
+    assert next_size(shadow(most_events=1_000), progress(999, 999_000), 5_000) == 1_000, "one of 1,000 is of this pipe"
 
 
 def test_compared_until_is_the_time_of_the_partition_that_is_behind():

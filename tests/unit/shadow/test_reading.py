@@ -3,8 +3,8 @@
 import pytest
 
 from dataplane.shadow import reading
-from dataplane.shadow.job import PartComparison, PartRead
-from dataplane.shadow.reading import LATE_MS, TAIL_MS, SentCutoff
+from dataplane.shadow.job import PartComparison, PartRead, parts_of
+from dataplane.shadow.reading import LATE_MS, TAIL_MS, SentCutoff, read_part
 from tests.support.replaying import NOW_US
 from tests.support.shadowing import ShadowWorld, job_of, run_job, shadow
 
@@ -62,3 +62,39 @@ def test_each_partition_of_both_topics_is_read_by_one_task(tasks: int):
     assert {place[1]: until for one in reads for place, until in one.until_us.items()} == dict.fromkeys(
         range(4), NOW_US
     )
+
+
+@pytest.mark.parametrize("limit", [{"LARGEST_BYTES": 2_500}, {"LARGEST_EVENTS": 2}])
+def test_part_that_passes_on_too_much_ends_early(monkeypatch: pytest.MonkeyPatch, limit: dict[str, int]):
+    for name, value in limit.items():
+        monkeypatch.setattr(reading, name, value)
+    world = ShadowWorld()
+    for number in range(40):
+        world.process(world.ingest(number, b'{"x": "%s"}' % (b"y" * 1_000)))
+    job = job_of(world, shadow())
+    found = list(read_part(job, parts_of(job, 1)[0], world.reader()))
+    (result,) = (one for _, one in found if isinstance(one, PartRead))
+    assert (result.is_large, result.error) == (True, "")
+    assert len(found) == 4, "three events, and the result"
+
+
+def test_deliveries_count_for_the_size_of_a_part(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(reading, "LARGEST_BYTES", 3_500)
+    world = ShadowWorld()
+    for number in range(2):
+        event = world.ingest(number, b'{"x": "%s"}' % (b"y" * 1_000))
+        for name in ("crm", "log", "erp"):
+            world.send(event, name, event.value())
+    job = job_of(world, shadow())
+    found = list(read_part(job, parts_of(job, 1)[0], world.reader()))
+    (result,) = (one for _, one in found if isinstance(one, PartRead))
+    assert (result.is_large, result.error, result.events, len(found)) == (True, "", 2, 5)
+
+
+def test_job_of_one_event_has_no_limit(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(reading, "LARGEST_BYTES", 1)
+    world = ShadowWorld()
+    world.process(world.ingest(0, b'{"x": 1}'))
+    results = run_job(world, job_of(world, shadow()))
+    assert not any(one.is_large for one in results)
+    assert [one.units for one in results if isinstance(one, PartComparison) and one.units] == [{"crm": {"equal": 1}}]

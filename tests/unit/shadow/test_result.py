@@ -1,9 +1,8 @@
 """Progress of a shadow run after a job, and its size."""
 
-from dataplane.record_limits import REPORT_BYTES
 from dataplane.replay.ranges import OffsetRange
 from dataplane.shadow.job import PartComparison, PartRead
-from dataplane.shadow.result import first_shadow_progress, fitted, with_job, without
+from dataplane.shadow.result import PROGRESS_BYTES, first_shadow_progress, fitted, with_job, without
 from dataplane.tables.shadows import MOST_FIELDS, OTHER_FIELDS, FieldDifference, ShadowSample, encode_shadow_progress
 
 RANGES = [OffsetRange(("t", number), 0, 9) for number in range(2)]
@@ -49,9 +48,9 @@ def test_progress_fits_in_a_record():
         ],
     )
     found = with_job(PROGRESS, RANGES, [], [part], 2)
-    assert len(encode_shadow_progress(found)) > REPORT_BYTES
+    assert len(encode_shadow_progress(found)) > PROGRESS_BYTES
     small = fitted(found)
-    assert len(encode_shadow_progress(small)) <= REPORT_BYTES
+    assert len(encode_shadow_progress(small)) <= PROGRESS_BYTES <= 64 * 1024
     assert small.fields["to-1"] == {OTHER_FIELDS: 2 * MOST_FIELDS}
     few = fitted(with_job(PROGRESS, RANGES, [], [PartComparison(samples=part.samples)], 2))
     assert few.samples

@@ -288,3 +288,22 @@ def test_deliveries_that_retention_deletes_while_they_are_read_fail_the_job():
     job = job_of(world, shadow())
     world.lows["penstock.c1.egress.g1", 0] = 2
     assert any("retention" in one.error for one in run_job(world, job))
+
+
+def test_comparison_that_takes_too_long_ends_after_an_event(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(task_module, "COMPARE_S", 0.0)
+    world = ShadowWorld()
+    for number in range(3):
+        world.process(world.ingest(number))
+    (result,) = (one for one in run_job(world, job_of(world, shadow()), 1) if isinstance(one, PartComparison))
+    assert (result.is_large, result.events) == (True, 1)
+
+
+def test_names_of_fields_that_events_choose_do_not_fill_the_driver():
+    world = ShadowWorld()
+    for number in range(100):
+        world.process(world.ingest(number, b'{"f%d": 1}' % number))
+    draft = spec_of(normalize=[{"op": "map", "path": "$", "expr": "{}"}])
+    results = run_job(world, job_of(world, shadow(draft)), 1)
+    (fields,) = (one.fields["crm"] for one in results if isinstance(one, PartComparison))
+    assert (len(fields), fields[""], sum(fields.values())) == (51, 50, 100)

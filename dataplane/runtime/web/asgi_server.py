@@ -6,7 +6,7 @@ import resource
 import signal
 import socket
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
@@ -31,8 +31,11 @@ class App(Protocol):
         """Answer one request."""
 
 
-class _Server(Server):
+class _Server(Server):  # type: ignore[misc] # granian is not typed
     """Server whose connections end if their responses are not read."""
+
+    _ssp: Any
+    _shd: Any
 
     def _init_shared_socket(self) -> None:
         """Bind the port here and not in the worker. Accepted connections inherit the option (tcp(7))."""

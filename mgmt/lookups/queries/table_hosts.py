@@ -55,7 +55,7 @@ def read_state(table: LookupTable) -> TableAnswer:
 
 def read_row(table: LookupTable, key: str) -> RowAnswer | None:
     """Return a row; None if there is none. Raises TableUnreachable."""
-    if not _is_key(key):
+    if not key or not _is_key(key):
         return None
     body = _get(table, key, row_path(table.id, key))
     return _decoded(table, body, RowAnswer) if body is not None else None

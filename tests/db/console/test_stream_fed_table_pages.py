@@ -10,6 +10,8 @@ from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
 from dataplane.tables.lookups import VERSIONS_PER_US
+from dataplane.tables.query_protocol import MOST_READ
+from mgmt.lookups.queries import table_hosts
 from mgmt.models import LookupTable, Pipe, PipeRevision, Tenant, User
 from mgmt.services import create_lookup_table, create_pipe
 from tests.db.cast import MakeSpec
@@ -119,6 +121,30 @@ def test_pages_say_that_no_host_answers(alices: Client, page: str, feeding: Pipe
     assert "The row cannot be read now" in text_of(alices, page, key="u-1")
     assert "Fed by sign-ups" in text_of(alices, page)
     assert alices.get(page, {"format": "csv"}).status_code == 503
+
+
+def test_page_without_hosts_waits_for_them_once(
+    alices: Client, page: str, feeding: Pipe, monkeypatch: pytest.MonkeyPatch
+):
+    asked: list[str] = []
+
+    def refuse(host: str, *_: str) -> tuple[int, bytes]:
+        asked.append(host)
+        raise TimeoutError
+
+    monkeypatch.setattr(table_hosts, "_ask", refuse)
+    assert "The row cannot be read now" in text_of(alices, page, key="u-1")
+    assert len(asked) == 1
+
+
+def test_page_of_removed_rows_links_to_the_next_rows(
+    alices: Client, page: str, table: LookupTable, on_hosts: TableService
+):
+    removed: dict[str, tuple[int, str | None]] = {f"a{n:05}": (VERSION, None) for n in range(MOST_READ + 1)}
+    on_hosts.fill(table.id, table.tenant_id, table.name, removed)
+    content = alices.get(page).content.decode()
+    assert "No rows yet" not in content
+    assert f'href="{page}?after=a09999"' in content
 
 
 def test_export_has_the_rows_of_the_host(alices: Client, page: str, on_hosts: TableService):

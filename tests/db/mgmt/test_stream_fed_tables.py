@@ -144,6 +144,16 @@ def test_export_continues_after_many_removed_rows(table: LookupTable, on_hosts: 
     assert [row["key"] for row in all_rows(table)] == ["u-1", "u-2", "u/3"]
 
 
+def test_installation_without_an_address_of_table_queries_is_named(
+    api: APIClient, table: LookupTable, feeding: Pipe, settings: Settings
+):
+    settings.PENSTOCK_TABLES_HOSTS = []
+    answer = api.get(f"{TABLES}{table.id}/rows/u-1/")
+    assert answer.status_code == 503
+    assert "no address of table queries" in answer.json()["detail"]
+    assert "Try again" not in answer.json()["detail"]
+
+
 def test_next_host_is_asked_if_one_does_not_answer(
     api: APIClient, table: LookupTable, on_hosts: TableService, settings: Settings
 ):

@@ -12,11 +12,20 @@ import os
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from dataplane.names import LOOKUP_TOPIC
 from dataplane.tables.lookup_store import LOOKUPS, LookupsFullError, LookupStore
@@ -114,7 +123,7 @@ class LookupReplicator:
             while not self._ended.is_set():
                 self._store_all(consumer.consume(READ, 0.2))
                 if time.monotonic() >= confirm_at:
-                    self._confirm(consumer)
+                    self._confirm()
                     confirm_at = time.monotonic() + CONFIRM_S
                 if time.monotonic() >= check_at:
                     self._store.forget_dead_readers()
@@ -136,52 +145,74 @@ class LookupReplicator:
         self._reported = ""
         return consumer
 
-    def _confirm(self, consumer: Consumer) -> None:
+    def _confirm(self) -> None:
         """Note the time if the store has all records of the topic. Raises OSError.
 
-        Kafka is asked, since its client does not say how old its own knowledge of the topic's end is.
+        Kafka is asked, since its client does not say how old its own knowledge of the topic's end is. The client for
+        administration has a connection of its own: on the consumer's the question would wait for the fetch in
+        progress, which an idle topic answers after `fetch.wait.max.ms`.
         """
         asked_us = time.time_ns() // 1_000
         try:
-            _, end = consumer.get_watermark_offsets(TopicPartition(LOOKUP_TOPIC, 0), timeout=REQUEST_S)
+            end = self._end()
         except KafkaException as exc:
             log.debug("the end of the topic of look-up tables is not known: %s", exc)
             return
         if self._next_offset >= end:
             self._store.confirm(asked_us)
 
-    def _topic_id(self) -> str:
-        """Return Kafka's id of the topic. Raises KafkaException, TopicMissingError."""
+    def _end(self) -> int:
+        """Return the offset after the last record that a consumer can read. Raises KafkaException."""
+        asked = self._client().list_offsets(
+            {TopicPartition(LOOKUP_TOPIC, 0): OffsetSpec.latest()},
+            isolation_level=IsolationLevel.READ_COMMITTED,
+            request_timeout=REQUEST_S,
+        )
+        return int(_answered(next(iter(asked.values()))).offset)
+
+    def _client(self) -> AdminClient:
         if self._admin is None:
             self._admin = AdminClient(_common(self._kafka))
         self._admin.poll(0)  # serve the client's events: nothing else empties their queue
+        return self._admin
+
+    def _topic_id(self) -> str:
+        """Return Kafka's id of the topic. Raises KafkaException, TopicMissingError."""
         wanted = TopicCollection([LOOKUP_TOPIC])
-        described = self._admin.describe_topics(wanted, request_timeout=REQUEST_S)[LOOKUP_TOPIC]
+        described = self._client().describe_topics(wanted, request_timeout=REQUEST_S)[LOOKUP_TOPIC]
         try:
-            return str(described.result(timeout=REQUEST_S + 0.5).topic_id)
+            return str(_answered(described).topic_id)
         except KafkaException as exc:
             if exc.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise TopicMissingError("the topic does not exist yet") from exc
             raise
 
     def _store_all(self, messages: Sequence[Message]) -> None:
-        records, next_offset = [], -1
+        records, next_offset, position = [], -1, self._next_offset
         for message in messages:
             error = message.error()
             if error is not None:
                 if error.code() == KafkaError._PARTITION_EOF:  # the end, also if compaction removed the last records
-                    self._next_offset = message.offset()
+                    position = message.offset()
                     continue
                 if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION) or error.fatal():
                     raise KafkaException(error)
                 log.warning("look-up tables: %s", error.str())
                 continue
-            next_offset = message.offset() + 1
+            position = next_offset = message.offset() + 1  # lower than before, if the consumer began again
             if message.value() is not None:  # a tombstone only removes a deleted table's records from the topic
                 records.append((message.key() or b"", message.value()))
         if next_offset >= 0:
             self._store.apply(records, next_offset)
-            self._next_offset = max(self._next_offset, next_offset)
+        self._next_offset = position
+
+
+def _answered(request: Future[Any]) -> Any:
+    """Return the result of a request. Raises KafkaException."""
+    try:
+        return request.result(timeout=REQUEST_S + 0.5)
+    except TimeoutError as exc:  # an OSError, which is taken for an error of the disk
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from exc
 
 
 def _common(kafka: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Table queries as an ASGI application: authorise, read, answer. Every refusal is problem+json."""
 
+import asyncio
 import logging
 import time
 from collections import Counter
@@ -11,7 +12,7 @@ import msgspec
 from dataplane.runtime.telemetry.metrics_registry import MetricReading, MetricsRegistry
 from dataplane.runtime.web.asgi import PLAIN_TEXT, AsgiHeaders, Receive, Scope, Send, answer
 from dataplane.table_queries.reader import TableReader
-from dataplane.table_queries.requests import TITLES, QueryRefusedError, parse_query
+from dataplane.table_queries.requests import TITLES, PrefixQuery, QueryRefusedError, parse_query
 from dataplane.tables.query_protocol import QueryProblem
 
 JSON: Final = (b"content-type", b"application/json")
@@ -24,10 +25,14 @@ log = logging.getLogger(__name__)
 
 
 class TableQueries:
-    """Answers queries. A read takes microseconds and has no await, so requests are read one after the other.
+    """Answers queries. A read has no await, so requests are read one after the other.
+
+    A row takes microseconds, a page milliseconds. One page is read at a time, and the requests for rows that arrived
+    meanwhile are answered before the next one: clients that request many pages do not delay rows by more than a page.
 
     The server bounds the connections (asgi_server.MOST_CONNECTIONS), each with one request at a time. An answer is
-    handed to the server at once, so a client that does not read it holds at most MOST_BYTES, and delays nobody.
+    handed to the server at once, so a client that does not read it holds at most MOST_BYTES, for
+    asgi_server.UNREAD_MS, and delays nobody.
     """
 
     def __init__(self, reader: TableReader, registry: MetricsRegistry) -> None:
@@ -35,6 +40,7 @@ class TableQueries:
         self._took_s = registry.histogram("penstock_table_queries_seconds", BUCKETS_S)
         self.answers = Counter(dict.fromkeys(STATUSES, 0))
         self.active = 0
+        self._page_turn = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 bodies are not read
         """Answer one request."""
@@ -44,7 +50,7 @@ class TableQueries:
                 await self._probe(scope["path"], send)
                 return
             began_s = time.perf_counter()
-            status, headers, body = self._answer(scope)
+            status, headers, body = await self._answer(scope)
             self.answers[status] += 1
             self._took_s.observe(time.perf_counter() - began_s)
             await answer(send, status, headers, body)
@@ -66,12 +72,16 @@ class TableQueries:
             return
         await answer(send, 200, [PLAIN_TEXT], b"ok\n")
 
-    def _answer(self, scope: Scope) -> tuple[int, AsgiHeaders, bytes]:
+    async def _answer(self, scope: Scope) -> tuple[int, AsgiHeaders, bytes]:
         try:
             query = parse_query(scope["raw_path"], scope["query_string"])
             if scope["method"] != "GET":
                 raise QueryRefusedError(405, "method-not-allowed", "needs GET")
-            return 200, [JSON, _NO_STORE], self._reader.read(query, _authorization(scope))
+            if not isinstance(query, PrefixQuery):
+                return 200, [JSON, _NO_STORE], self._reader.read(query, _authorization(scope))
+            async with self._page_turn:
+                await asyncio.sleep(0)  # requests that have arrived are begun now: rows are read, pages wait
+                return 200, [JSON, _NO_STORE], self._reader.read(query, _authorization(scope))
         except QueryRefusedError as refusal:
             return refusal.status, _headers_of(refusal), _problem(refusal)
         except Exception:

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import lmdb
 import msgspec
 
-from dataplane.tables.lookup_stats import StatsBatch
+from dataplane.tables.lookup_stats import StatsBatch, replace_stats
 from dataplane.tables.lookups import (
     SEPARATOR,
     TableRecord,
@@ -24,7 +24,15 @@ from dataplane.tables.lookups import (
     is_row,
     rows_prefix,
 )
-from dataplane.tables.pinned_tables import OFFSET, STATS_OFFSET, VERSION, PinnedTables, has_stats, table_name
+from dataplane.tables.pinned_tables import (
+    OFFSET,
+    STATS_OFFSET,
+    VERSION,
+    PinnedTables,
+    count_rows,
+    has_stats,
+    table_name,
+)
 
 # Address space, not memory or disk: the file grows with its contents. Beyond it the keeper stops and reports it.
 MAP_BYTES: Final = 16 * 1024**3
@@ -104,20 +112,18 @@ class LookupStore:
     def recount(self) -> None:
         """Compute the figures of all tables from their rows, unless they are up to date.
 
-        Cost: about a second for a million rows. Raises LookupsFullError or OSError; nothing is stored then.
+        The rows are counted before the write transaction begins: a process that opens the store waits for the end of
+        any write transaction. They do not change meanwhile, since only the keeper writes. Cost: about a second for a
+        million rows. Raises LookupsFullError or OSError; nothing is stored then.
         """
+        with _as_os_error(), self._env.begin() as txn:
+            if has_stats(txn, self._meta):
+                return
+            offset = txn.get(OFFSET, default=VERSION.pack(0), db=self._meta)
+            counted = count_rows(txn, self._rows)
         try:
             with _as_os_error(), self._env.begin(write=True) as txn:
-                if has_stats(txn, self._meta):
-                    return
-                txn.drop(self._stats, delete=False)
-                stats = StatsBatch(txn, self._stats)
-                with txn.cursor(db=self._rows) as cursor:
-                    for key, value in cursor:
-                        table, version = key.partition(SEPARATOR)[0], VERSION.unpack_from(value)[0]
-                        stats.note_row(table, was_live=False, is_live=len(value) > VERSION.size, version=version)
-                stats.store()
-                offset = txn.get(OFFSET, default=VERSION.pack(0), db=self._meta)
+                replace_stats(txn, self._stats, counted)
                 txn.put(STATS_OFFSET, offset, db=self._meta)
         except lmdb.MapFullError as exc:
             raise self._full() from exc

@@ -7,7 +7,7 @@ import lmdb
 
 from dataplane.stages.decoding import decode_json
 from dataplane.tables.lookup_stats import TableStats, read_stats
-from dataplane.tables.lookups import TableRecord, decode_table, row_key, rows_prefix
+from dataplane.tables.lookups import SEPARATOR, TableRecord, decode_table, row_key, rows_prefix
 
 VERSION: Final = struct.Struct(">Q")  # of a row: precedes its JSON text, which is empty if the row was removed
 OFFSET: Final = b"offset"
@@ -110,6 +110,17 @@ def has_stats(txn: Any, meta: Any) -> bool:
     """Return True if the figures of the tables belong to the store's offset."""
     known = txn.get(STATS_OFFSET, db=meta)
     return known is not None and known == txn.get(OFFSET, default=VERSION.pack(0), db=meta)
+
+
+def count_rows(txn: Any, db: Any) -> dict[bytes, TableStats]:
+    """Return the figures of every table, computed from the rows in `db`."""
+    counted: dict[bytes, list[int]] = {}
+    with txn.cursor(db=db) as cursor:
+        for key, value in cursor:
+            figures = counted.setdefault(key.partition(SEPARATOR)[0], [0, 0])
+            figures[0] += len(value) > VERSION.size
+            figures[1] = max(figures[1], VERSION.unpack_from(value)[0])
+    return {table: TableStats(*figures) for table, figures in counted.items()}
 
 
 def table_name(tenant: str, name: str) -> bytes:

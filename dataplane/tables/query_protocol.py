@@ -18,7 +18,7 @@ PATH: Final = "/v1/tables"
 MOST_ROWS: Final = 1_000  # of a response
 DEFAULT_ROWS: Final = 100
 MOST_BYTES: Final = 256 * 1024  # of the rows of a response, which the last row may exceed
-MOST_READ: Final = 10_000  # entries that a request reads, removed rows included
+MOST_READ: Final = 2_000  # entries that a request reads, removed rows included
 _FIRST_STREAMED: Final = 946_684_800_000_000 * VERSIONS_PER_US  # 2000-01-01; other rows are numbered from 1
 
 

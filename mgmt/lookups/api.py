@@ -248,7 +248,7 @@ def _feeds(tables: Iterable[LookupTable]) -> dict[str, Mapping[str, list[TableFe
 
 def _limit(text: str) -> int:
     """Return the number of rows. Raises ProblemError."""
-    if text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MOST_ROWS:
+    if text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= MOST_ROWS:
         return int(text)
     reason = f"needs a whole number from 1 to {MOST_ROWS}"
     error = {"parameter": "limit", "detail": reason, "code": "parameter-invalid"}

@@ -231,20 +231,21 @@ def _page(request: HttpRequest, found: LookupTable, more: Mapping[str, Any], sta
     begins, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
     status_now, feeds = shown_status(found), feeds_of([found]).get(found.id, [])
     looked_up = request.GET.get("key", "")
+    may_read = not status_now.problem  # else each attempt would wait as long as the first one
     context = {
         "table": found,
         "status": status_now,
         "feeds": feeds,
         "may_enter_rows": not feeds,
         "looked_up": looked_up,
-        "get_row": once(partial(_looked_up, found, looked_up)),
+        "get_row": once(partial(_looked_up, found, looked_up)) if may_read else None,
         "access_curl": as_curl(request, f"lookup-tables/{found.id}/access/", {}) if status_now.stream_fed else "",
         "query_curl": _query_curl(found),
         "begins": begins,
         "query": urlencode({"q": begins}) if begins else "",
         "after": after,
         "users": revisions_using(found),
-        "get_rows": once(partial(_rows, found, begins=begins, after=after)),
+        "get_rows": once(partial(_rows, found, begins=begins, after=after)) if may_read else None,
         "curl": as_curl(request, f"lookup-tables/{found.id}/"),
         **more,
     }

@@ -81,7 +81,7 @@ VARIABLES: Final = (
     Variable(
         "PENSTOCK_TABLES_HOSTS",
         "",
-        "how the web process reaches table queries: URLs, comma-separated; PENSTOCK_TABLES_URL if empty",
+        "how the web process reaches table queries: URLs, comma-separated; in the box, its own by default",
     ),
     Variable("PENSTOCK_METRICS", "", "where one process serves its metrics, host:port; the box gives each its own"),
     Variable("OTEL_EXPORTER_OTLP_ENDPOINT", "", "where traces go (OTLP, HTTP): http://127.0.0.1:4318; off if empty"),
@@ -256,10 +256,11 @@ def _addresses(env: Mapping[str, str], ports: Mapping[str, int]) -> dict[str, st
         "PENSTOCK_WEB_URL": f"http://{reachable(web_host)}:{ports['PENSTOCK_WEB_PORT']}",
         "PENSTOCK_INGEST_HOST": ingest_host,
         "PENSTOCK_INGEST_URL": f"http://{reachable(ingest_host)}:{ports['PENSTOCK_INGEST_PORT']}",
+        "PENSTOCK_TABLES_HOSTS": f"http://{reachable(ingest_host)}:{ports['PENSTOCK_TABLES_PORT']}",
     }
     if env.get("PENSTOCK_ENV", "development") != "production":
         defaults_of["PENSTOCK_ECHO_URL"] = f"http://{reachable(ingest_host)}:{ports['PENSTOCK_ECHO_PORT']}/echo/"
-        defaults_of["PENSTOCK_TABLES_URL"] = f"http://{reachable(ingest_host)}:{ports['PENSTOCK_TABLES_PORT']}"
+        defaults_of["PENSTOCK_TABLES_URL"] = defaults_of["PENSTOCK_TABLES_HOSTS"]
     return defaults_of | {name: env[name] for name in defaults_of if name in env}
 
 

@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import resource
 import signal
+import socket
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
@@ -16,6 +17,9 @@ from dataplane.runtime.web.asgi import Receive, Scope, Send
 
 HEADERS_MS: Final = 10_000  # for a request's head; idle connections are closed after the same time
 MOST_CONNECTIONS: Final = 4_096
+# A client that reads nothing of a response for this long is disconnected. Without this limit it keeps its connection,
+# and the response, as long as it wants, and MOST_CONNECTIONS of them stop the server.
+UNREAD_MS: Final = 30_000
 
 
 class App(Protocol):
@@ -27,6 +31,21 @@ class App(Protocol):
         """Answer one request."""
 
 
+class _Server(Server):  # type: ignore[misc] # granian is not typed
+    """Server whose connections end if their responses are not read."""
+
+    _ssp: Any
+    _shd: Any
+
+    def _init_shared_socket(self) -> None:
+        """Bind the port here and not in the worker. Accepted connections inherit the option (tcp(7))."""
+        super()._init_shared_socket()
+        if self._ssp is not None:
+            self._shd, self._ssp = self._ssp.build(), None
+        with socket.fromfd(self._shd.get_fd(), socket.AF_INET, socket.SOCK_STREAM) as listener:
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_MS)
+
+
 async def serve(app: App, host: str, port: int, *, drain_s: float, on_stop: Callable[[], None] = lambda: None) -> None:
     """Serve until SIGTERM or SIGINT, then call `on_stop` and wait up to `drain_s` seconds for requests in progress.
 
@@ -34,7 +53,7 @@ async def serve(app: App, host: str, port: int, *, drain_s: float, on_stop: Call
     the server's error if it cannot start, such as for a port that is taken.
     """
     _allow_open_files(2 * MOST_CONNECTIONS)
-    server = Server(
+    server = _Server(
         app,
         address=host,
         port=port,

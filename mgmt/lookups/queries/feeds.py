@@ -53,7 +53,8 @@ def feeds_of(tables: Iterable[LookupTable]) -> Mapping[str, list[TableFeed]]:
 
 def is_stream_fed(table: LookupTable) -> bool:
     """Return True if a destination writes the table, or may have written it since it was created."""
-    return bool(stream_fed([table]))
+    counts = Q(state__in=PipeRevision.IN_USE) | Q(created_at__gte=table.created_at)
+    return PipeRevision.objects.filter(counts, feeding(table.name), pipe__tenant_id=table.tenant_id).exists()
 
 
 def stream_fed(tables: Sequence[LookupTable]) -> set[str]:

@@ -59,7 +59,7 @@ def all_rows(table: LookupTable, *, begins: str = "") -> Iterator[dict[str, str]
     """
     if is_stream_fed(table):
         first = table_hosts.read_rows(table, prefix=begins, limit=1)  # refuse before the download begins
-        return _from_host(table, begins) if first.rows else iter(())
+        return _from_host(table, begins) if first.rows or first.after else iter(())
     return _from_postgres(table, begins)
 
 

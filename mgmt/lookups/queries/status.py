@@ -1,12 +1,17 @@
 """Rows, last change and lag of look-up tables, and whether a host of the data plane answers."""
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from mgmt.lookups.queries.feeds import is_stream_fed, stream_fed
 from mgmt.lookups.queries.table_hosts import TableUnreachable, read_state
 from mgmt.models import LookupTable
+
+MOST_S: Final = 3.0  # for the figures of all tables of a list
+SLOW: Final = "Figures of some look-up tables are missing: the hosts of the data plane answer slowly. Reload the page."
 
 
 @dataclass(frozen=True)
@@ -39,14 +44,20 @@ def shown_status(table: LookupTable) -> LookupTableStatus:
 
 
 def statuses_of(tables: Iterable[LookupTable]) -> dict[str, LookupTableStatus]:
-    """Return the figures of several tables of one tenant by id. After the first failure no host is asked again."""
+    """Return the figures of several tables of one tenant by id.
+
+    No host is asked again after the first failure, or once the answers have taken MOST_S together.
+    """
     tables = list(tables)
     fed, problem = stream_fed(tables), ""
+    until_s = time.monotonic() + MOST_S
     found = {}
     for table in tables:
         if table.id not in fed:
             found[table.id] = _of_postgres(table)
             continue
+        if time.monotonic() > until_s:
+            problem = problem or SLOW
         if not problem:
             try:
                 found[table.id] = _of_host(table)

@@ -42,9 +42,13 @@ class TableUnreachable(SandboxRefused):
     code = "table-unreachable"
 
     def __init__(self, table: LookupTable) -> None:
+        where = f"look-up table {table.name} cannot be read"
         super().__init__(
-            f"The rows of look-up table {table.name} cannot be read now: a pipe writes them, so they are on the hosts "
-            "of the data plane, and none of these hosts answers. Pipes are not affected. Try again in a few seconds."
+            f"The rows of {where} now: a pipe writes them, so they are on the hosts of the data plane, and none of "
+            "these hosts answers. Pipes are not affected. Try again in a few seconds."
+            if settings.PENSTOCK_TABLES_HOSTS
+            else f"The rows of {where} here: a pipe writes them, so they are on the hosts of the data plane, and this "
+            "installation has no address of table queries. Pipes are not affected. Ask its operator for the address."
         )
 
 
@@ -55,7 +59,7 @@ def read_state(table: LookupTable) -> TableAnswer:
 
 def read_row(table: LookupTable, key: str) -> RowAnswer | None:
     """Return a row; None if there is none. Raises TableUnreachable."""
-    if not _is_key(key):
+    if not key or not _is_key(key):
         return None
     body = _get(table, key, row_path(table.id, key))
     return _decoded(table, body, RowAnswer) if body is not None else None

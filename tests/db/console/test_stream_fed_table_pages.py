@@ -2,6 +2,7 @@
 
 import html
 import re
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -10,6 +11,8 @@ from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
 from dataplane.tables.lookups import VERSIONS_PER_US
+from dataplane.tables.query_protocol import MOST_READ, TableAnswer
+from mgmt.lookups.queries import status, table_hosts
 from mgmt.models import LookupTable, Pipe, PipeRevision, Tenant, User
 from mgmt.services import create_lookup_table, create_pipe
 from tests.db.cast import MakeSpec
@@ -104,6 +107,43 @@ def test_rows_can_be_entered_after_the_pipe_has_ended(alices: Client, page: str,
     assert "u-001" in shown
 
 
+def test_row_that_a_pipe_wrote_cannot_be_changed_after_its_end(
+    alices: Client, page: str, table: LookupTable, feeding: Pipe, on_hosts: TableService
+):
+    on_hosts.fill(table.id, table.tenant_id, table.name, {"manual": (7, "{}")})
+    PipeRevision.objects.filter(pipe=feeding).update(state="retired")
+    content = alices.get(page).content.decode()
+    assert "Remove row manual" in content
+    assert "u-001" in content
+    assert "Remove row u-001" not in content
+
+
+def test_list_does_not_wait_for_slow_hosts_table_by_table(
+    alices: Client,
+    tenant: Tenant,
+    alice: User,
+    on_hosts: TableService,
+    a_spec: MakeSpec,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    names = [f"more-{number}" for number in range(4)]
+    for name in names:
+        create_lookup_table(tenant=tenant, name=name)
+    to = {name: {"type": "table", "table": name, "key": "body.id"} for name in names}
+    create_pipe(tenant=tenant, name="many", spec=a_spec() | {"destinations": to}, author=alice)
+    asked: list[str] = []
+
+    def answer_slowly(table: LookupTable) -> TableAnswer:
+        asked.append(table.name)
+        time.sleep(0.1)
+        return TableAnswer(table.id, 1, None, 0.5)
+
+    monkeypatch.setattr(status, "read_state", answer_slowly)
+    monkeypatch.setattr(status, "MOST_S", 0.15)
+    assert "hosts of the data plane answer slowly" in text_of(alices, reverse("console:tables"))
+    assert len(asked) == 2
+
+
 def test_empty_table_says_that_the_pipe_has_written_no_row(
     alices: Client, page: str, table: LookupTable, feeding: Pipe, hosts: TableService
 ):
@@ -119,6 +159,30 @@ def test_pages_say_that_no_host_answers(alices: Client, page: str, feeding: Pipe
     assert "The row cannot be read now" in text_of(alices, page, key="u-1")
     assert "Fed by sign-ups" in text_of(alices, page)
     assert alices.get(page, {"format": "csv"}).status_code == 503
+
+
+def test_page_without_hosts_waits_for_them_once(
+    alices: Client, page: str, feeding: Pipe, monkeypatch: pytest.MonkeyPatch
+):
+    asked: list[str] = []
+
+    def refuse(host: str, *_: str) -> tuple[int, bytes]:
+        asked.append(host)
+        raise TimeoutError
+
+    monkeypatch.setattr(table_hosts, "_ask", refuse)
+    assert "The row cannot be read now" in text_of(alices, page, key="u-1")
+    assert len(asked) == 1
+
+
+def test_page_of_removed_rows_links_to_the_next_rows(
+    alices: Client, page: str, table: LookupTable, on_hosts: TableService
+):
+    removed: dict[str, tuple[int, str | None]] = {f"a{n:05}": (VERSION, None) for n in range(MOST_READ + 1)}
+    on_hosts.fill(table.id, table.tenant_id, table.name, removed)
+    content = alices.get(page).content.decode()
+    assert "No rows yet" not in content
+    assert f'href="{page}?after=a{MOST_READ - 1:05}"' in content
 
 
 def test_export_has_the_rows_of_the_host(alices: Client, page: str, on_hosts: TableService):

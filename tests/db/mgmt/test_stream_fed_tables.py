@@ -16,7 +16,9 @@ from dataplane.ledger.meta import MessageMeta
 from dataplane.names import WIRE_VERSION
 from dataplane.tables.access_tokens import read_access
 from dataplane.tables.lookups import VERSIONS_PER_US
+from dataplane.tables.query_protocol import MOST_READ
 from mgmt.lookups.queries.feeds import feeds_of, is_stream_fed
+from mgmt.lookups.queries.rows import all_rows
 from mgmt.lookups.queries.table_hosts import TableUnreachable
 from mgmt.lookups.row_files import checked_row
 from mgmt.messages.queries.recompute import Recomputation
@@ -94,7 +96,7 @@ def test_rows_by_prefix_are_those_of_the_host_page_by_page(api: APIClient, table
     assert api.get(url, {"prefix": "x"}).json() == {"rows": [], "after": ""}
 
 
-@pytest.mark.parametrize("limit", ["0", "1001", "x", "-1", "", "9" * 30, "²"])
+@pytest.mark.parametrize("limit", ["0", "1001", "x", "-1", "", "9" * 30, "000001000999999", "²"])
 def test_limit_outside_its_bounds_is_refused(api: APIClient, table: LookupTable, limit: str):
     answer = api.get(f"{TABLES}{table.id}/rows/", {"limit": limit})
     assert (answer.status_code, answer.json()["code"]) == (400, "parameter-invalid")
@@ -129,6 +131,27 @@ def test_unreachable_hosts_are_reported(api: APIClient, table: LookupTable, feed
         assert (answer.status_code, answer.json()["code"]) == (503, "table-unreachable")
         assert "users" in answer.json()["detail"]
         assert answer["Retry-After"]
+
+
+def test_row_without_a_key_is_not_found(tenant: Tenant, on_hosts: TableService, a_spec: MakeSpec):
+    shown = dry_run_spec(enriched(a_spec()), sample_body({"who": ""}), tenant=tenant)
+    assert [json.loads(request.body) for request in shown.requests] == [{"who": ""}]
+
+
+def test_export_continues_after_many_removed_rows(table: LookupTable, on_hosts: TableService):
+    removed: dict[str, tuple[int, str | None]] = {f"a{n:05}": (VERSION, None) for n in range(MOST_READ + 1)}
+    on_hosts.fill(table.id, table.tenant_id, table.name, removed)
+    assert [row["key"] for row in all_rows(table)] == ["u-1", "u-2", "u/3"]
+
+
+def test_installation_without_an_address_of_table_queries_is_named(
+    api: APIClient, table: LookupTable, feeding: Pipe, settings: Settings
+):
+    settings.PENSTOCK_TABLES_HOSTS = []
+    answer = api.get(f"{TABLES}{table.id}/rows/u-1/")
+    assert answer.status_code == 503
+    assert "no address of table queries" in answer.json()["detail"]
+    assert "Try again" not in answer.json()["detail"]
 
 
 def test_next_host_is_asked_if_one_does_not_answer(

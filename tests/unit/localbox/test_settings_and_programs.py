@@ -26,6 +26,15 @@ def test_addresses_follow_the_ports(tmp_path: Path):
     assert env["DATABASE_URL"] == "postgresql://penstock@127.0.0.1:9902/penstock"
 
 
+def test_web_process_reaches_the_table_queries_of_its_box_in_production_too(tmp_path: Path):
+    given = {"PENSTOCK_TABLES_PORT": "9008", "PENSTOCK_TABLES_URL": "https://tables.example.com"}
+    for environment in ("development", "production"):
+        env = settings(tmp_path, PENSTOCK_ENV=environment, **given).env
+        assert env["PENSTOCK_TABLES_HOSTS"] == "http://127.0.0.1:9008"
+        assert env["PENSTOCK_TABLES_URL"] == "https://tables.example.com"
+    assert "PENSTOCK_TABLES_URL" not in settings(tmp_path, PENSTOCK_ENV="production").env
+
+
 def test_service_with_a_configured_address_is_not_started_by_the_box(tmp_path: Path):
     given = settings(tmp_path, REDIS_URL="redis://elsewhere:6379/0")
     assert (given.owns_redis, given.owns_kafka) == (False, True)

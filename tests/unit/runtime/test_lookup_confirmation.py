@@ -1,11 +1,13 @@
 """Confirmation of a host's look-up tables: only when every record of the topic, as of the question, has been read."""
 
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from dataplane.runtime.lookup_replicator import LookupReplicator
 from dataplane.tables.lookup_store import LookupStore
@@ -13,15 +15,21 @@ from dataplane.tables.lookups import encode_row, row_key
 
 
 class Topic:
-    """Stand-in for a consumer that is asked only for the end of the topic; None: Kafka does not answer."""
+    """Stand-in for the client that is asked for the end of the topic; None: Kafka does not answer."""
 
     def __init__(self, end: int | None) -> None:
         self.end = end
 
-    def get_watermark_offsets(self, *_: Any, **__: Any) -> tuple[int, int]:
+    def poll(self, _timeout: float) -> None:
+        """Do nothing."""
+
+    def list_offsets(self, wanted: dict[TopicPartition, OffsetSpec], **_: Any) -> dict[TopicPartition, Future[Any]]:
+        answer: Future[Any] = Future()
         if self.end is None:
-            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
-        return 0, self.end
+            answer.set_exception(KafkaException(KafkaError(KafkaError._TRANSPORT)))
+        else:
+            answer.set_result(ListOffsetsResultInfo(self.end, 0, 0))
+        return dict.fromkeys(wanted, answer)
 
 
 class Record:
@@ -60,7 +68,8 @@ def read(replicator: LookupReplicator, *records: Record) -> None:
 
 
 def ask(replicator: LookupReplicator, end: int | None) -> None:
-    replicator._confirm(cast("Consumer", Topic(end)))
+    replicator._admin = cast("AdminClient", Topic(end))
+    replicator._confirm()
 
 
 def test_copy_is_confirmed_once_it_has_all_records(store: LookupStore, replicator: LookupReplicator):
@@ -90,3 +99,23 @@ def test_records_that_compaction_removed_at_the_end_do_not_prevent_a_confirmatio
     ask(replicator, 9)
     assert store.confirmed_us() is not None
     assert store.position().offset == 1, "reading continues after the last stored record"
+
+
+def test_copy_is_not_confirmed_while_it_is_read_again_from_the_beginning(
+    store: LookupStore, replicator: LookupReplicator
+):
+    read(replicator, *map(Record, range(5)), Record(5, is_end=True))
+    read(replicator, Record(0), Record(1))  # the topic lost its end, so the client began again
+    ask(replicator, 4)
+    assert store.confirmed_us() is None
+    read(replicator, Record(2), Record(3))
+    ask(replicator, 4)
+    assert store.confirmed_us() is not None
+
+
+def test_end_event_before_newer_records_of_a_batch_is_not_the_position(
+    store: LookupStore, replicator: LookupReplicator
+):
+    read(replicator, Record(0), Record(1, is_end=True), Record(1))
+    ask(replicator, 2)
+    assert store.confirmed_us() is not None

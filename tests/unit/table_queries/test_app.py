@@ -47,26 +47,28 @@ class Service:
 
     def get(self, target: str, token: str | None = None, method: str = "GET") -> tuple[int, dict[bytes, bytes], Any]:
         """Return status, headers and decoded body. `token`: of the table MINE by default."""
-        path, _, query = target.partition("?")
         sent: list[Any] = []
 
         async def send(message: Any) -> None:
             sent.append(message)
 
-        async def receive() -> Any:
-            raise AssertionError("no body is read")
+        asyncio.run(self.app(self.scope(target, token, method), self.receive, send))
+        headers, body = dict(sent[0]["headers"]), sent[1]["body"]
+        return sent[0]["status"], headers, json.loads(body) if b"json" in headers[b"content-type"] else body
 
+    async def receive(self) -> Any:
+        raise AssertionError("no body is read")
+
+    def scope(self, target: str, token: str | None = None, method: str = "GET") -> dict[str, Any]:
+        path, _, query = target.partition("?")
         authorization = f"Bearer {token if token is not None else token_for()}".encode()
-        scope = {
+        return {
             "path": path,
             "raw_path": path.encode(),
             "query_string": query.encode(),
             "method": method,
             "headers": [(b"authorization", authorization)] if token != "" else [],
         }
-        asyncio.run(self.app(scope, receive, send))
-        headers, body = dict(sent[0]["headers"]), sent[1]["body"]
-        return sent[0]["status"], headers, json.loads(body) if b"json" in headers[b"content-type"] else body
 
     def code(self, target: str, token: str | None = None) -> tuple[int, str]:
         status, headers, body = self.get(target, token)
@@ -104,6 +106,25 @@ def test_removed_or_unknown_row_is_not_found(service: Service):
     service.store.apply([row("u", "{}"), row("u", None, VERSION + 1)], 3)
     assert service.code(row_path(MINE, "u")) == (404, "row-not-found")
     assert service.code(row_path(MINE, "v")) == (404, "row-not-found")
+
+
+def test_row_does_not_wait_for_the_pages_before_it(service: Service):
+    service.store.apply([row("u", "{}")], 2)
+    ended: list[str] = []
+
+    async def ask(target: str) -> None:
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.body":
+                ended.append(target)
+
+        await service.app(service.scope(target), service.receive, send)
+
+    async def ask_all() -> None:
+        await asyncio.gather(*(ask(rows_path(MINE)) for _ in range(20)), ask(row_path(MINE, "u")))
+
+    asyncio.run(ask_all())
+    assert len(ended) == 21
+    assert row_path(MINE, "u") in ended[:2]
 
 
 def test_pages_by_prefix_have_every_row_once(service: Service):

@@ -1,7 +1,10 @@
 """Look-up tables on disk: versions never go back, readers see one state, offsets are stored with the rows."""
 
 import json
+import os
 import resource
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from itertools import pairwise
@@ -12,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dataplane.tables import lookup_store
 from dataplane.tables.lookup_stats import TableStats
 from dataplane.tables.lookup_store import LookupsFullError, LookupStore, StorePosition
 from dataplane.tables.lookups import (
@@ -23,7 +27,8 @@ from dataplane.tables.lookups import (
     row_key,
     table_key,
 )
-from dataplane.tables.pinned_tables import VERSION
+from dataplane.tables.pinned_tables import VERSION, count_rows
+from localbox.settings import ROOT
 from tests.support.full_disk import full_disk
 
 OLD, NEW = "tab_01", "tab_02"
@@ -271,6 +276,22 @@ def test_rows_of_an_earlier_release_are_counted_before_figures_are_shown(store: 
     assert figures(store) == TableStats(3, 8)
     store.apply([row(9, None, "c")], 4)
     assert figures(store) == TableStats(2, 9)
+
+
+def test_process_opens_the_store_while_rows_are_counted(
+    store: LookupStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    opens = "import sys; from pathlib import Path; from dataplane.tables.lookup_store import LookupStore; "
+    command = [sys.executable, "-c", f"{opens} LookupStore(Path(sys.argv[1])).close()", str(tmp_path)]
+
+    def count_while_another_process_opens(txn: Any, db: Any) -> dict[bytes, TableStats]:
+        subprocess.run(command, check=True, timeout=30, env=os.environ | {"PYTHONPATH": str(ROOT)})
+        return count_rows(txn, db)
+
+    monkeypatch.setattr(lookup_store, "count_rows", count_while_another_process_opens)
+    store.apply([row(1, "{}")], 1)
+    store.recount()
+    assert figures(store) == TableStats(1, 1)
 
 
 def test_figures_stay_known_when_a_topic_is_read_from_its_beginning(store: LookupStore):

@@ -128,9 +128,10 @@ class ReplayWorld:
         """Return a new consumer for assigned partitions."""
         return LogReader(self)
 
-    def offsets(self) -> TransmitOffsets:
+    def offsets(self, known_for_s: float = 0.0) -> TransmitOffsets:
         """Return the reader of the offsets of transmit lanes."""
-        return TransmitOffsets("nowhere", self.reader(), lambda settings: GroupReader(self, settings["group.id"]))
+        make = lambda settings: GroupReader(self, settings["group.id"])  # noqa: E731
+        return TransmitOffsets("nowhere", self.reader(), make, known_for_s)
 
     def producer(self) -> MemoryKafkaProducer:
         """Return a new producer."""

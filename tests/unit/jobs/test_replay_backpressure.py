@@ -10,10 +10,12 @@ from dataplane.jobs import replay_gate, transmit_offsets
 from dataplane.names import lane_group
 from dataplane.replay import backlog
 from dataplane.replay.progress_log import read_slow
+from dataplane.spec import parse_pipe_spec
+from dataplane.tables.records import DestinationRecord, PipeRecord, PlanRecord
 from dataplane.tables.signals import DestinationSignal, encode_signal, signal_key
 from tests.support.patience import Patience
 from tests.support.replay_driver import SIGNALS, ReplayDriver, table_of, world_of
-from tests.support.replaying import CELL, PARTITIONS, PIPE, TOPICS, ReplayWorld, replay
+from tests.support.replaying import CELL, PARTITIONS, PIPE, TOPICS, GroupReader, ReplayWorld, replay
 
 SPEC: dict[str, Any] = {
     "sources": {"shop": {}},
@@ -112,6 +114,28 @@ def test_messages_of_others_in_the_slow_lane_do_not_count(world: ReplayWorld, dr
     world.kafka.append(TOPICS["slow"].name, b"{}", [], None, 0)
     report(world, "transmit-0", slow=True, at_us=1, name="erp")
     assert run_jobs(driver) == EVENTS // PER_JOB
+
+
+def test_replays_of_a_turn_ask_for_the_committed_offsets_once(world: ReplayWorld, monkeypatch: pytest.MonkeyPatch):
+    """Each question takes seconds while a group has no coordinator, and a cell may have a replay of each tenant."""
+    driver, asked = ReplayDriver(world, table_of(SPEC), offsets_known_for_s=60.0), []
+    committed = GroupReader.committed
+
+    def counted(reader: GroupReader, *args: Any, **kwargs: Any) -> Any:
+        asked.append(reader)
+        return committed(reader, *args, **kwargs)
+
+    monkeypatch.setattr(GroupReader, "committed", counted)
+    for number in range(5):
+        driver.table.apply(PipeRecord(f"p{number}", 1, f"t{number}", "orders", CELL, "active", [(2, 100)]))
+        driver.table.apply(PlanRecord(f"p{number}", 2, parse_pipe_spec(SPEC)))
+        to = parse_pipe_spec(SPEC).destinations["crm"]
+        driver.table.apply(DestinationRecord(f"p{number}", "crm", 1, "active", to, []))
+        driver.records[f"rep_{number}"] = replay(replay=f"rep_{number}", pipe=f"p{number}")
+    for _ in range(6):
+        driver.turn()
+    assert len(driver.jobs) == 1
+    assert len(asked) == len(transmit_offsets.KINDS)
 
 
 def test_rehearsal_waits_for_no_destination(world: ReplayWorld, driver: ReplayDriver):

@@ -44,9 +44,14 @@ class ReplayGate:
     def _slow_ends(self, cell: CellRecord, record: ReplayRecord) -> dict[PartitionKey, int]:
         """Return the ends of the slow lane's topic if it serves a destination of the replay; else {}.
 
-        Copies for such a destination pass egress at once, and wait there.
+        Copies for such a destination pass egress at once, and wait there. A partition without records is left out:
+        the lane has committed no offset of it.
         """
         slow = self._offsets.slow(cell)
         if not any((record.pipe, name) in slow for name in record.destinations):
             return {}
-        return {(mark.topic, mark.partition): mark.offset + 1 for mark in self._highs(cell.topics["slow"])}
+        return {
+            (mark.topic, mark.partition): mark.offset + 1
+            for mark in self._highs(cell.topics["slow"])
+            if mark.offset >= 0
+        }

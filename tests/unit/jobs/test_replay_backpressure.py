@@ -9,6 +9,7 @@ from confluent_kafka import KafkaException
 from dataplane.jobs import replay_gate, transmit_offsets
 from dataplane.names import lane_group
 from dataplane.replay import backlog
+from dataplane.replay.decisions import PAUSED
 from dataplane.replay.progress_log import read_slow
 from dataplane.spec import parse_pipe_spec
 from dataplane.tables.records import DestinationRecord, PipeRecord, PlanRecord
@@ -79,6 +80,25 @@ def test_short_wait_is_not_reported(world: ReplayWorld, driver: ReplayDriver, mo
     world.delivers[TRANSMIT], world.stuck[TRANSMIT] = False, 0
     assert run_jobs(driver) == 2
     assert reason(driver) == ""
+
+
+def test_pause_while_copies_wait_lowers_no_rate(
+    world: ReplayWorld, driver: ReplayDriver, monkeypatch: pytest.MonkeyPatch
+):
+    world.delivers[SLOW], world.stuck[SLOW] = False, 0
+    world.kafka.append(TOPICS["slow"].name, b"{}", [], None, 0)
+    report(world, "transmit-0", slow=True, at_us=1)
+    assert run_jobs(driver) == 2
+    driver.records["rep_1"] = replay(state="paused")
+    later_s = time.monotonic() + 3_600
+    monkeypatch.setattr(time, "monotonic", lambda: later_s)
+    driver.turn()
+    assert reason(driver) == PAUSED
+    world.delivers[SLOW] = True
+    driver.records["rep_1"] = replay()
+    driver.stops_at = dict.fromkeys(range(PARTITIONS), PER_JOB // 2)
+    assert driver.turn()
+    assert sum(task.units_per_s for task in driver.jobs[-1]) > 1_000
 
 
 def test_destination_that_takes_all_is_never_waited_for(world: ReplayWorld, driver: ReplayDriver):

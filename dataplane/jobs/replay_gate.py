@@ -28,10 +28,10 @@ class ReplayGate:
     def step(self, cell: CellRecord, record: ReplayRecord, backlog: CopyBacklog) -> RunStep:
         """Return the step "run", or "wait", with the reason if it has taken long. Raises KafkaException."""
         committed, now_s = self._offsets.committed(cell), time.monotonic()
+        ends = self._slow_ends(cell, record) if backlog.jobs else {}  # before jobs are removed, because it may raise
         moved: list[WrittenJob] = []
         for job in backlog.passed(committed, now_s):
-            ends = {} if job.diverted else self._slow_ends(cell, record)
-            if ends:
+            if ends and not job.diverted:
                 moved.append(msgspec.structs.replace(job, ends=ends, ended_s=now_s, diverted=True))
             else:
                 backlog.taken += job.units

@@ -16,7 +16,7 @@ from dataplane.tables.records import DestinationRecord, PipeRecord, PlanRecord
 from dataplane.tables.signals import DestinationSignal, encode_signal, signal_key
 from tests.support.patience import Patience
 from tests.support.replay_driver import SIGNALS, ReplayDriver, table_of, world_of
-from tests.support.replaying import CELL, PARTITIONS, PIPE, TOPICS, GroupReader, ReplayWorld, replay
+from tests.support.replaying import CELL, PARTITIONS, PIPE, TOPICS, GroupReader, LogReader, ReplayWorld, replay
 
 SPEC: dict[str, Any] = {
     "sources": {"shop": {}},
@@ -127,6 +127,31 @@ def test_copies_in_the_slow_lane_count_while_their_destination_is_slow(world: Re
     world.delivers[SLOW] = True
     driver.run_all()
     assert len(world.copies()) == EVENTS
+
+
+def test_copies_are_not_forgotten_if_the_slow_lane_cannot_be_asked(
+    world: ReplayWorld, driver: ReplayDriver, monkeypatch: pytest.MonkeyPatch
+):
+    for group in (TRANSMIT, SLOW):
+        world.delivers[group], world.stuck[group] = False, 0
+    world.kafka.append(TOPICS["slow"].name, b"{}", [], None, 0)
+    report(world, "transmit-0", slow=True, at_us=1)
+    assert run_jobs(driver) == 2
+    world.delivers[TRANSMIT] = True
+    watermarks, slow = LogReader.get_watermark_offsets, TOPICS["slow"].name
+
+    def refuse_once(reader: LogReader, place: Any, timeout: float) -> Any:
+        if place.topic != slow:
+            return watermarks(reader, place, timeout)
+        monkeypatch.setattr(LogReader, "get_watermark_offsets", watermarks)
+        raise KafkaException("away")
+
+    monkeypatch.setattr(LogReader, "get_watermark_offsets", refuse_once)
+    patience = Patience(30)
+    while reason(driver) != REASON and not patience.is_over:
+        driver.turn()
+    assert LogReader.get_watermark_offsets is watermarks, "it was asked"
+    assert run_jobs(driver) == 2
 
 
 def test_messages_of_others_in_the_slow_lane_do_not_count(world: ReplayWorld, driver: ReplayDriver):

@@ -58,20 +58,21 @@ def request_backfills(*, revision: PipeRevision, before: PipeRevision | None, no
 def start_backfills(*, now: datetime) -> int:
     """Start the replays of waiting backfills, or store what they wait for. Returns the number started or ended.
 
-    Safe to run twice: a backfill is locked while its replay is created, and a tenant has one replay at a time. So only
-    the first of a tenant's backfills that finds a replay under way is examined; the others get its reason.
+    Safe to run twice: a backfill is locked while its replay is created, and a tenant has one replay at a time. So a
+    tenant's backfills are examined until one finds a replay under way; those after it get its reason.
     """
     rows = Backfill.objects.filter(replay=None, ended_at=None, created_at__lte=now - SETTLED)
-    advanced, busy = 0, set[str]()
+    advanced, examined, busy = 0, set[str](), set[str]()
     for id_, tenant in rows.order_by("created_at", "id").values_list("id", "pipe__tenant"):
         if tenant in busy:
             continue
         try:
             advanced += _advance(id_, now)
+            examined.add(id_)
         except ReplayInProgressError as exc:
             busy.add(tenant)
-            waiting = rows.filter(pipe__tenant=tenant).exclude(reason=str(exc)[:REASON_CHARS])
-            waiting.update(reason=str(exc)[:REASON_CHARS])
+            reason = str(exc)[:REASON_CHARS]
+            rows.filter(pipe__tenant=tenant).exclude(id__in=examined).exclude(reason=reason).update(reason=reason)
     return advanced
 
 

@@ -262,6 +262,21 @@ def test_many_that_wait_for_one_replay_cost_no_more_than_one(
     assert second.id in reasons.pop()
 
 
+def test_paused_destination_is_named_also_while_a_replay_is_under_way(
+    live: Pipe, next_revision: NextRevision, alice: User
+):
+    next_revision(feed=FEED)
+    started()
+    next_revision(feed=FEED, extra=FEED)
+    next_revision(feed=FEED, extra=FEED, last=FEED)
+    pause_destination(destination=live.destinations.get(name="extra"), by=alice)
+    for _ in range(2):
+        assert start_backfills(now=NOW) == 0
+        reasons = dict(Backfill.objects.filter(replay=None).values_list("destination", "reason"))
+        assert reasons["extra"] == "The destination is paused."
+        assert reasons["last"].startswith("Replay ")
+
+
 def test_replay_of_one_tenant_delays_no_backfill_of_another(
     next_revision: NextRevision, charlie: User, a_spec: MakeSpec
 ):

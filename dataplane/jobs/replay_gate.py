@@ -28,10 +28,10 @@ class ReplayGate:
     def step(self, cell: CellRecord, record: ReplayRecord, backlog: CopyBacklog) -> RunStep:
         """Return the step "run", or "wait", with the reason if it has taken long. Raises KafkaException."""
         committed, now_s = self._offsets.committed(cell), time.monotonic()
+        ends = self._slow_ends(cell, record) if backlog.jobs else {}  # before jobs are removed, because it may raise
         moved: list[WrittenJob] = []
         for job in backlog.passed(committed, now_s):
-            ends = {} if job.diverted else self._slow_ends(cell, record)
-            if ends:
+            if ends and not job.diverted:
                 moved.append(msgspec.structs.replace(job, ends=ends, ended_s=now_s, diverted=True))
             else:
                 backlog.taken += job.units
@@ -44,9 +44,14 @@ class ReplayGate:
     def _slow_ends(self, cell: CellRecord, record: ReplayRecord) -> dict[PartitionKey, int]:
         """Return the ends of the slow lane's topic if it serves a destination of the replay; else {}.
 
-        Copies for such a destination pass egress at once, and wait there.
+        Copies for such a destination pass egress at once, and wait there. A partition without records is left out:
+        the lane has committed no offset of it.
         """
         slow = self._offsets.slow(cell)
         if not any((record.pipe, name) in slow for name in record.destinations):
             return {}
-        return {(mark.topic, mark.partition): mark.offset + 1 for mark in self._highs(cell.topics["slow"])}
+        return {
+            (mark.topic, mark.partition): mark.offset + 1
+            for mark in self._highs(cell.topics["slow"])
+            if mark.offset >= 0
+        }

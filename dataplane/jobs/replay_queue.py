@@ -19,6 +19,7 @@ from dataplane.plan.masked_fields import MaskedField, masked_fields
 from dataplane.process.plans import PlanCache
 from dataplane.replay.backlog import CopyBacklog, WrittenJob
 from dataplane.replay.decisions import (
+    NO_SLOT,
     ReplayContext,
     crash_reason,
     next_step,
@@ -90,6 +91,8 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
         step = next_step(record, state.progress, self._context(cell, record, slots))
         if step.action == "run" and not record.rehearsal and state.due_s <= time.monotonic():
             return self._gate.step(cell, record, self._backlogs[record.replay])
+        if step.action == "wait" and step.reason != NO_SLOT:
+            self._backlogs[record.replay].interrupt(time.monotonic())
         return step
 
     def _resolve(self, cell: CellRecord, state: _State) -> None:

@@ -108,6 +108,10 @@ class CopyBacklog(Struct):
         self.taken, self.waits_s = 0, 0.0
         return min(rate_per_s, self.pace_per_s)
 
+    def interrupt(self, now_s: float) -> None:
+        """Drop the measurement, because the replay is paused: the time of the pause is not that of its destinations."""
+        self.newest, self.left, self.taken, self.waits_s, self.began_s = None, 0.0, 0, 0.0, now_s
+
     def wait(self, now_s: float) -> float:
         """Return for how many seconds the next job has waited."""
         self.waits_s = self.waits_s or now_s

@@ -30,14 +30,17 @@ class ReplayDriver:
     failure:  error of the next job
     """
 
-    def __init__(self, world: ReplayWorld, table: ControlTable, keys: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, world: ReplayWorld, table: ControlTable, keys: tuple[str, ...] = (), *, offsets_known_for_s: float = 0.0
+    ) -> None:
         self.world, self.table = world, table
         self.jobs: list[list[ReplayTask]] = []
         self.stops_at: dict[int, int] = {}
         self.failure: BaseException | None = None
         self.records: dict[str, ReplayRecord] = {}
         reporter = QueryLedgerReporter("nowhere", CELL, "replay")
-        self.queue = ReplayQueue(table, keys, reporter, world.reader(), self._run, offsets=world.offsets())
+        offsets = world.offsets(offsets_known_for_s)
+        self.queue = ReplayQueue(table, keys, reporter, world.reader(), self._run, offsets=offsets)
 
     def _run(self, tasks: list[ReplayTask]) -> list[TaskResult]:
         self.jobs.append(tasks)

@@ -88,7 +88,10 @@ class LogReader:
 
 
 class GroupReader:
-    """Consumer that asks for the committed offsets of one group of a ReplayWorld."""
+    """Consumer that asks for the committed offsets of one group of a ReplayWorld.
+
+    A group has committed no offset of a partition without records.
+    """
 
     def __init__(self, world: "ReplayWorld", group: str) -> None:
         self._world, self._group = world, group
@@ -101,7 +104,7 @@ class GroupReader:
         if not world.delivers[self._group]:
             return [TopicPartition(one.topic, one.partition, world.stuck.get(self._group, -1001)) for one in places]
         ends = [len(world.kafka.logs[one.topic, one.partition]) for one in places]
-        return [TopicPartition(one.topic, one.partition, end) for one, end in zip(places, ends, strict=True)]
+        return [TopicPartition(one.topic, one.partition, end or -1001) for one, end in zip(places, ends, strict=True)]
 
     def close(self) -> None:
         """Do nothing: no resource is open."""
@@ -128,9 +131,10 @@ class ReplayWorld:
         """Return a new consumer for assigned partitions."""
         return LogReader(self)
 
-    def offsets(self) -> TransmitOffsets:
+    def offsets(self, known_for_s: float = 0.0) -> TransmitOffsets:
         """Return the reader of the offsets of transmit lanes."""
-        return TransmitOffsets("nowhere", self.reader(), lambda settings: GroupReader(self, settings["group.id"]))
+        make = lambda settings: GroupReader(self, settings["group.id"])  # noqa: E731
+        return TransmitOffsets("nowhere", self.reader(), make, known_for_s)
 
     def producer(self) -> MemoryKafkaProducer:
         """Return a new producer."""

@@ -149,6 +149,7 @@ def why_busy(pipe: Pipe) -> str:
     work: list[tuple[QuerySet[Any], str]] = [
         (pipe.moves.filter(state__in=Redrive.UNDER_WAY), "a release or redrive"),
         (pipe.replays.filter(state__in=Replay.UNDER_WAY), "a replay"),
+        (pipe.backfills.filter(replay=None, ended_at=None), "a backfill: its events are on this cell"),
         (pipe.shadows.filter(state__in=Shadow.UNDER_WAY), "a shadow run"),
         (
             Admission.objects.filter(pipe=pipe, ended_at=None),

@@ -15,7 +15,7 @@ from dataplane.spec import (
     beginning_of,
     destination_of,
 )
-from mgmt.errors import InvalidValue, NothingToReplayError, PipeClosedError, ServiceError
+from mgmt.errors import InvalidValue, NothingToReplayError, PipeClosedError, ReplayInProgressError, ServiceError
 from mgmt.models import Backfill, Destination, Pipe, PipeMigration, PipeRevision, Ramp, Replay
 from mgmt.quotas.queries import quotas_for
 from mgmt.replays.services.replays import ReplayRequest, start_replay
@@ -24,6 +24,7 @@ from mgmt.replays.unsent import unsent_revisions
 # After a revision has become live. All ingest replicas stamp with it by then: they hold that record before the revision
 # becomes live, and a request that began earlier is written within 10 s. The rest is for clocks that differ.
 SETTLED: Final = timedelta(seconds=60)
+REASON_CHARS: Final = 300
 log = structlog.get_logger(__name__)
 
 
@@ -57,15 +58,30 @@ def request_backfills(*, revision: PipeRevision, before: PipeRevision | None, no
 def start_backfills(*, now: datetime) -> int:
     """Start the replays of waiting backfills, or store what they wait for. Returns the number started or ended.
 
-    Safe to run twice: a backfill is locked while its replay is created, and a tenant has one replay at a time.
+    Safe to run twice: a backfill is locked while its replay is created, and a tenant has one replay at a time. So a
+    tenant's backfills are examined until one finds a replay under way; those after it get its reason.
     """
     rows = Backfill.objects.filter(replay=None, ended_at=None, created_at__lte=now - SETTLED)
-    return sum(_advance(id_, now) for id_ in rows.order_by("created_at", "id").values_list("id", flat=True))
+    advanced, examined, busy = 0, set[str](), set[str]()
+    for id_, tenant in rows.order_by("created_at", "id").values_list("id", "pipe__tenant"):
+        if tenant in busy:
+            continue
+        try:
+            advanced += _advance(id_, now)
+            examined.add(id_)
+        except ReplayInProgressError as exc:
+            busy.add(tenant)
+            reason = str(exc)[:REASON_CHARS]
+            rows.filter(pipe__tenant=tenant).exclude(id__in=examined).exclude(reason=reason).update(reason=reason)
+    return advanced
 
 
 @transaction.atomic
 def _advance(id_: str, now: datetime) -> bool:
-    """Start a backfill, end it without a replay, or note what it waits for. Returns False if it waits."""
+    """Start a backfill, end it without a replay, or note what it waits for. Returns False if it waits.
+
+    Raises ReplayInProgressError if the tenant has a replay under way.
+    """
     rows = Backfill.objects.select_for_update(of=("self",), skip_locked=True).select_related("pipe")
     row = rows.filter(id=id_, replay=None, ended_at=None).first()
     if row is None:
@@ -76,12 +92,14 @@ def _advance(id_: str, now: datetime) -> bool:
         reason = ""
     except (PipeClosedError, NothingToReplayError) as exc:
         reason, ended_at = str(exc), now
+    except ReplayInProgressError:
+        raise
     except ServiceError as exc:
         reason = str(exc)
     except InvalidValue as exc:
         reason = exc.reason
-    if row.reason != reason[:300] or row.replay or ended_at:
-        row.reason, row.ended_at = reason[:300], ended_at
+    if row.reason != reason[:REASON_CHARS] or row.replay or ended_at:
+        row.reason, row.ended_at = reason[:REASON_CHARS], ended_at
         row.save(update_fields=["replay", "reason", "ended_at"])
     if row.replay or ended_at:
         log.info(

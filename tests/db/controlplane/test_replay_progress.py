@@ -21,7 +21,7 @@ from dataplane.tables.records import ReplayRecord, destination_key, plan_key, re
 from dataplane.tables.replays import encode_replay_progress, replay_progress_key
 from mgmt.cells.services.pipe_migrations import why_busy
 from mgmt.ledger.queries.ledger import accounts
-from mgmt.models import AttemptCount, FactRow, LedgerDay, Pipe, Replay, SettledOffset
+from mgmt.models import AttemptCount, Backfill, FactRow, LedgerDay, Pipe, Replay, SettledOffset
 from mgmt.replays.queries import replay_account, replay_losses, replay_timing, replay_units
 from mgmt.replays.services.progress import abort_forgotten, end_unanswered, note_replay_progress, store_results
 from mgmt.services import abort_replay, pause_replay
@@ -354,6 +354,17 @@ def test_cell_does_not_sleep_and_the_pipe_stays_while_a_replay_is_under_way(repl
     assert why_busy(replay.pipe) == "waiting for the end of a replay"
     complete(replay)
     assert "being replayed" not in open_work_on(replay.cell)
+    assert why_busy(replay.pipe) == ""
+
+
+def test_pipe_stays_while_a_backfill_waits_for_its_replay(replay: Replay):
+    """Its events are on the pipe's cell, and a migrated pipe leaves them there."""
+    complete(replay)
+    row = Backfill.objects.create(
+        pipe=replay.pipe, destination="crm", revision=1, beginning="earliest", created_at=replay.created_at
+    )
+    assert why_busy(replay.pipe) == "waiting for the end of a backfill: its events are on this cell"
+    Backfill.objects.filter(id=row.id).update(ended_at=replay.created_at)
     assert why_busy(replay.pipe) == ""
 
 

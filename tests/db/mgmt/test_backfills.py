@@ -245,6 +245,58 @@ def test_it_waits_for_the_tenants_other_replay(next_revision: NextRevision):
     assert Backfill.objects.get(destination="extra").reason == ""
 
 
+def test_many_that_wait_for_one_replay_cost_no_more_than_one(
+    next_revision: NextRevision, django_assert_max_num_queries: Any
+):
+    """A tenant may have a backfill for each destination of each pipe, and its first replay may run for days."""
+    names = [f"feed-{number}" for number in range(12)]
+    next_revision(**dict.fromkeys(names, FEED))
+    first = started()
+    with django_assert_max_num_queries(24):
+        assert start_backfills(now=NOW) == 0
+    reasons = set(Backfill.objects.filter(replay=None).values_list("reason", flat=True))
+    assert len(reasons) == 1
+    assert first.id in reasons.pop()
+    done(first)
+    second = started()
+    reasons = set(Backfill.objects.filter(replay=None).values_list("reason", flat=True))
+    assert len(reasons) == 1
+    assert second.id in reasons.pop()
+
+
+def test_paused_destination_is_named_also_while_a_replay_is_under_way(
+    live: Pipe, next_revision: NextRevision, alice: User
+):
+    next_revision(feed=FEED)
+    started()
+    next_revision(feed=FEED, extra=FEED)
+    next_revision(feed=FEED, extra=FEED, last=FEED)
+    pause_destination(destination=live.destinations.get(name="extra"), by=alice)
+    for _ in range(2):
+        assert start_backfills(now=NOW) == 0
+        reasons = dict(Backfill.objects.filter(replay=None).values_list("destination", "reason"))
+        assert reasons["extra"] == "The destination is paused."
+        assert reasons["last"].startswith("Replay ")
+
+
+def test_replay_of_one_tenant_delays_no_backfill_of_another(
+    next_revision: NextRevision, charlie: User, a_spec: MakeSpec
+):
+    next_revision(feed=FEED)
+    started()
+    next_revision(feed=FEED, extra=FEED)
+    theirs = create_pipe(tenant=charlie.tenants.get(), name="theirs", spec=a_spec(), author=charlie)
+    publish(theirs)
+    Pipe.objects.filter(id=theirs.id).update(created_at=CREATED)
+    spec = a_spec()
+    spec["destinations"]["feed"] = FEED
+    row = publish_revision(pipe=theirs, spec=spec, based_on=1, author=charlie)
+    PipeRevision.objects.filter(id=row.id).update(published_offset=1, state=State.RAMPING)
+    assert adopt_live_spec(revision=row, now=LIVE_AT)
+    assert start_backfills(now=NOW) == 1
+    assert Backfill.objects.get(pipe=theirs).replay is not None
+
+
 def test_it_waits_while_the_destination_or_the_pipe_is_paused(live: Pipe, next_revision: NextRevision, alice: User):
     next_revision(feed=FEED)
     feed = live.destinations.get(name="feed")

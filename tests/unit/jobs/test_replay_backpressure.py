@@ -9,11 +9,14 @@ from confluent_kafka import KafkaException
 from dataplane.jobs import replay_gate, transmit_offsets
 from dataplane.names import lane_group
 from dataplane.replay import backlog
+from dataplane.replay.decisions import PAUSED
 from dataplane.replay.progress_log import read_slow
+from dataplane.spec import parse_pipe_spec
+from dataplane.tables.records import DestinationRecord, PipeRecord, PlanRecord
 from dataplane.tables.signals import DestinationSignal, encode_signal, signal_key
 from tests.support.patience import Patience
 from tests.support.replay_driver import SIGNALS, ReplayDriver, table_of, world_of
-from tests.support.replaying import CELL, PARTITIONS, PIPE, TOPICS, ReplayWorld, replay
+from tests.support.replaying import CELL, PARTITIONS, PIPE, TOPICS, GroupReader, LogReader, ReplayWorld, replay
 
 SPEC: dict[str, Any] = {
     "sources": {"shop": {}},
@@ -79,6 +82,25 @@ def test_short_wait_is_not_reported(world: ReplayWorld, driver: ReplayDriver, mo
     assert reason(driver) == ""
 
 
+def test_pause_while_copies_wait_lowers_no_rate(
+    world: ReplayWorld, driver: ReplayDriver, monkeypatch: pytest.MonkeyPatch
+):
+    world.delivers[SLOW], world.stuck[SLOW] = False, 0
+    world.kafka.append(TOPICS["slow"].name, b"{}", [], None, 0)
+    report(world, "transmit-0", slow=True, at_us=1)
+    assert run_jobs(driver) == 2
+    driver.records["rep_1"] = replay(state="paused")
+    later_s = time.monotonic() + 3_600
+    monkeypatch.setattr(time, "monotonic", lambda: later_s)
+    driver.turn()
+    assert reason(driver) == PAUSED
+    world.delivers[SLOW] = True
+    driver.records["rep_1"] = replay()
+    driver.stops_at = dict.fromkeys(range(PARTITIONS), PER_JOB // 2)
+    assert driver.turn()
+    assert sum(task.units_per_s for task in driver.jobs[-1]) > 1_000
+
+
 def test_destination_that_takes_all_is_never_waited_for(world: ReplayWorld, driver: ReplayDriver):
     assert run_jobs(driver) == EVENTS // PER_JOB
     assert reason(driver) == ""
@@ -107,11 +129,58 @@ def test_copies_in_the_slow_lane_count_while_their_destination_is_slow(world: Re
     assert len(world.copies()) == EVENTS
 
 
+def test_copies_are_not_forgotten_if_the_slow_lane_cannot_be_asked(
+    world: ReplayWorld, driver: ReplayDriver, monkeypatch: pytest.MonkeyPatch
+):
+    for group in (TRANSMIT, SLOW):
+        world.delivers[group], world.stuck[group] = False, 0
+    world.kafka.append(TOPICS["slow"].name, b"{}", [], None, 0)
+    report(world, "transmit-0", slow=True, at_us=1)
+    assert run_jobs(driver) == 2
+    world.delivers[TRANSMIT] = True
+    watermarks, slow = LogReader.get_watermark_offsets, TOPICS["slow"].name
+
+    def refuse_once(reader: LogReader, place: Any, timeout: float) -> Any:
+        if place.topic != slow:
+            return watermarks(reader, place, timeout)
+        monkeypatch.setattr(LogReader, "get_watermark_offsets", watermarks)
+        raise KafkaException("away")
+
+    monkeypatch.setattr(LogReader, "get_watermark_offsets", refuse_once)
+    patience = Patience(30)
+    while reason(driver) != REASON and not patience.is_over:
+        driver.turn()
+    assert LogReader.get_watermark_offsets is watermarks, "it was asked"
+    assert run_jobs(driver) == 2
+
+
 def test_messages_of_others_in_the_slow_lane_do_not_count(world: ReplayWorld, driver: ReplayDriver):
     world.delivers[SLOW], world.stuck[SLOW] = False, 0
     world.kafka.append(TOPICS["slow"].name, b"{}", [], None, 0)
     report(world, "transmit-0", slow=True, at_us=1, name="erp")
     assert run_jobs(driver) == EVENTS // PER_JOB
+
+
+def test_replays_of_a_turn_ask_for_the_committed_offsets_once(world: ReplayWorld, monkeypatch: pytest.MonkeyPatch):
+    """Each question takes seconds while a group has no coordinator, and a cell may have a replay of each tenant."""
+    driver, asked = ReplayDriver(world, table_of(SPEC), offsets_known_for_s=60.0), []
+    committed = GroupReader.committed
+
+    def counted(reader: GroupReader, *args: Any, **kwargs: Any) -> Any:
+        asked.append(reader)
+        return committed(reader, *args, **kwargs)
+
+    monkeypatch.setattr(GroupReader, "committed", counted)
+    for number in range(5):
+        driver.table.apply(PipeRecord(f"p{number}", 1, f"t{number}", "orders", CELL, "active", [(2, 100)]))
+        driver.table.apply(PlanRecord(f"p{number}", 2, parse_pipe_spec(SPEC)))
+        to = parse_pipe_spec(SPEC).destinations["crm"]
+        driver.table.apply(DestinationRecord(f"p{number}", "crm", 1, "active", to, []))
+        driver.records[f"rep_{number}"] = replay(replay=f"rep_{number}", pipe=f"p{number}")
+    for _ in range(6):
+        driver.turn()
+    assert len(driver.jobs) == 1
+    assert len(asked) == len(transmit_offsets.KINDS)
 
 
 def test_rehearsal_waits_for_no_destination(world: ReplayWorld, driver: ReplayDriver):

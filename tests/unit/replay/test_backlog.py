@@ -120,6 +120,17 @@ def test_pace_follows_the_slow_lane_after_a_wait():
     assert backlog.begin_job(100.0, 500.0) == 9.0
 
 
+def test_pause_of_an_hour_does_not_count_as_slowness():
+    backlog = CopyBacklog()
+    backlog.begin_job(0.0, 500.0)
+    backlog.add(job(1))
+    backlog.wait(2.0)
+    for now_s in (2.5, 3_600.0):
+        backlog.interrupt(now_s)
+    backlog.taken += sum(one.units for one in backlog.passed({A: 1_000}, 3_600.5))
+    assert backlog.begin_job(3_600.5, 500.0) == 500.0
+
+
 def test_pace_below_a_rate_that_a_user_has_lowered_has_no_effect():
     backlog = CopyBacklog(pace_per_s=400.0)
     assert backlog.begin_job(1.0, 50.0) == 50.0

@@ -4,7 +4,6 @@ It does not know Spark: `RunTasks` runs the tasks of a job.
 """
 
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
@@ -17,7 +16,7 @@ from dataplane.jobs.transmit_offsets import TransmitOffsets
 from dataplane.plan import compile_plan
 from dataplane.plan.masked_fields import MaskedField, masked_fields
 from dataplane.process.plans import PlanCache
-from dataplane.replay.backlog import CopyBacklog, WrittenJob
+from dataplane.replay.backlog import CopyBacklog, WrittenJob, start_pace
 from dataplane.replay.decisions import (
     NO_SLOT,
     ReplayContext,
@@ -33,7 +32,7 @@ from dataplane.replay.result import TaskResult, book_of, ends_of
 from dataplane.replay.task import ReplayTask
 from dataplane.replay.turns import RunStep, WaitingRun
 from dataplane.tables.control import ControlTable
-from dataplane.tables.records import CellRecord, PlanRecord, ReplayRecord
+from dataplane.tables.records import CellRecord, DestinationRecord, PlanRecord, ReplayRecord
 from dataplane.tables.replays import REPLAY_VERSION, ReplayProgress, encode_replay_progress, replay_progress_key
 from dataplane.tables.run_notes import error_text, expiry_note
 
@@ -63,7 +62,7 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
         super().__init__(table, reporter, reader)
         self._run_tasks = run
         self._offsets, self._gate = offsets, ReplayGate(offsets, reporter.highs)
-        self._backlogs: dict[str, CopyBacklog] = defaultdict(CopyBacklog)  # by replay, copies that wait for delivery
+        self._backlogs: dict[str, CopyBacklog] = {}  # by replay, copies that wait for delivery
         self._plans = PlanCache(table, fernet_keys)
         self._needs_salt: dict[tuple[str, int], bool] = {}
         self._masked: dict[str, frozenset[MaskedField]] = {}
@@ -90,9 +89,9 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
         record = state.record
         step = next_step(record, state.progress, self._context(cell, record, slots))
         if step.action == "run" and not record.rehearsal and state.due_s <= time.monotonic():
-            return self._gate.step(cell, record, self._backlogs[record.replay])
+            return self._gate.step(cell, record, self._backlog(record))
         if step.action == "wait" and step.reason != NO_SLOT:
-            self._backlogs[record.replay].interrupt(time.monotonic())
+            self._backlog(record).interrupt(time.monotonic())
         return step
 
     def _resolve(self, cell: CellRecord, state: _State) -> None:
@@ -106,7 +105,7 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
         record, progress = state.record, state.progress
         if progress is None:
             raise ValueError(f"{record.replay} has no range")
-        began_s, rate_per_s, backlog = time.monotonic(), self._rate(record), self._backlogs[record.replay]
+        began_s, rate_per_s, backlog = time.monotonic(), self._rate(record), self._backlog(record)
         if not record.rehearsal:
             rate_per_s = backlog.begin_job(began_s, rate_per_s)
         results = self._run_tasks(self._tasks(cell, record, next_tasks(progress, slots, rate_per_s)))
@@ -160,9 +159,16 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
         ]
 
     def _rate(self, record: ReplayRecord) -> float:
-        if record.rehearsal:
-            return record.rate_per_s
-        return rate_of(record, [self._table.destination(record.pipe, name) for name in record.destinations])
+        return record.rate_per_s if record.rehearsal else rate_of(record, self._destinations(record).values())
+
+    def _backlog(self, record: ReplayRecord) -> CopyBacklog:
+        if record.replay not in self._backlogs:
+            known = [one.to for one in self._destinations(record).values() if one is not None]
+            self._backlogs[record.replay] = CopyBacklog(pace_per_s=start_pace(known))
+        return self._backlogs[record.replay]
+
+    def _destinations(self, record: ReplayRecord) -> dict[str, DestinationRecord | None]:
+        return {name: self._table.destination(record.pipe, name) for name in record.destinations}
 
     def _masks(self, record: ReplayRecord) -> frozenset[MaskedField]:
         """Return the fields that a revision of the pipe masks: the event's own, the newest, or any other."""
@@ -179,7 +185,7 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
             cell=cell,
             pipe=table.pipe(record.pipe),
             plan=table.plan(record.pipe, record.revision),
-            destinations={name: table.destination(record.pipe, name) for name in record.destinations},
+            destinations=self._destinations(record),
             has_salt=not self._does_need_salt(record) or self._plans.salt(record.pipe) is not None,
             slots=slots,
         )

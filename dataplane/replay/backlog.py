@@ -4,18 +4,20 @@ Copies wait in the same partitions of egress as new events, so a queue of copies
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from msgspec import Struct, field
 
 from dataplane.names import PartitionKey
+from dataplane.spec import DestinationSpec, HttpDestination
 
 MOST_JOBS: Final = 2  # whose copies may wait: one that is being delivered, and one that is being written
 UNKNOWN_S: Final = 30.0  # a partition without a known committed offset counts as passed after this
 QUEUE_S: Final = 1.0  # longest queue before a destination that keeps pace; lanes commit every 0.2 s
 SHRINK: Final = 0.9  # of the measured rate, so that the queue gets shorter
 GROW: Final = 1.1  # the destination may have become faster
+START_GROW: Final = 2.0  # until the first queue
 
 
 class WrittenJob(Struct, frozen=True):
@@ -52,7 +54,8 @@ class CopyBacklog(Struct):
 
     jobs:       whose copies have not been passed, oldest first
     committed:  offsets of the lanes, as they were when `passed` was called last
-    pace_per_s: rate that the destinations can take, as far as it is known
+    pace_per_s: rate that the destinations can take, as far as it is known; `start_pace` at first
+    is_starting: no copies of the replay have had to wait so far
     before:     `committed` when the newest job started, at `began_s`; `left`: copies of earlier jobs that waited then
     taken:      copies of jobs that were settled since then
     waits_s:    since when the next job has waited; 0 if it does not wait
@@ -61,6 +64,7 @@ class CopyBacklog(Struct):
     jobs: list[WrittenJob] = field(default_factory=list)
     committed: Mapping[PartitionKey, int] = {}
     pace_per_s: float = math.inf
+    is_starting: bool = True
     before: Mapping[PartitionKey, int] = {}
     began_s: float = 0.0
     left: float = 0.0
@@ -90,7 +94,7 @@ class CopyBacklog(Struct):
         """Return the rate of the job that starts now, at most `rate_per_s`.
 
         If records that came after the start of the last job wait for more than QUEUE_S, or if this job had to wait, it
-        is less than what the destinations have taken since then. Otherwise it grows again with each job.
+        is less than what the destinations have taken since then. Otherwise it grows with each job that wrote copies.
         """
         elapsed_s, rates = max(now_s - self.began_s, 1e-3), []
         if self.newest is not None:
@@ -101,7 +105,10 @@ class CopyBacklog(Struct):
             self.left = part * copies
         if self.waits_s:
             rates.append(self.taken / elapsed_s)
-        self.pace_per_s = max(1.0, SHRINK * min(rates)) if rates else self.pace_per_s * GROW
+        if rates:
+            self.pace_per_s, self.is_starting = max(1.0, SHRINK * min(rates)), False
+        elif self.newest is not None:
+            self.pace_per_s *= START_GROW if self.is_starting else GROW
         if self.pace_per_s >= rate_per_s:
             self.pace_per_s = math.inf
         self.newest, self.before, self.began_s = None, self.committed, now_s
@@ -116,6 +123,15 @@ class CopyBacklog(Struct):
         """Return for how many seconds the next job has waited."""
         self.waits_s = self.waits_s or now_s
         return now_s - self.waits_s
+
+
+def start_pace(destinations: Iterable[DestinationSpec]) -> float:
+    """Return the rate of a replay's first job, in units per second; infinite if no destination is an endpoint.
+
+    It is one that an endpoint can take if each of its concurrent requests lasts up to a second: how much it takes is
+    not known before the first copies.
+    """
+    return min((float(to.concurrency) for to in destinations if isinstance(to, HttpDestination)), default=math.inf)
 
 
 def slow_reason(destinations: Collection[str]) -> str:

@@ -1,11 +1,12 @@
 """A driver's replays in memory: jobs run in this thread, on the topics of a ReplayWorld."""
 
+import math
 from typing import Any
 
 import msgspec
 import pytest
 
-from dataplane.jobs import ledger_reporter, run_queue
+from dataplane.jobs import ledger_reporter, replay_queue, run_queue
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter
 from dataplane.jobs.replay_queue import ReplayQueue
 from dataplane.plan import compile_plan
@@ -80,6 +81,7 @@ def world_of(events: int, monkeypatch: pytest.MonkeyPatch) -> ReplayWorld:
         made.ingest(number, partition=number % PARTITIONS)
     monkeypatch.setattr(ledger_reporter, "lane_producer", lambda *_: made.producer())
     monkeypatch.setattr(ledger_reporter, "Consumer", lambda _: made.reader())
+    monkeypatch.setattr(replay_queue, "start_pace", lambda _: math.inf)
     monkeypatch.setattr(run_queue, "back_off_s", lambda *_: 0.0)
     return made
 

@@ -8,7 +8,6 @@ from django.db import transaction
 from django.db.models.fields.json import KeyTransform
 
 from dataplane.spec import (
-    DestinationSpec,
     HttpDestination,
     TopicDestination,
     beginning_at,
@@ -16,7 +15,7 @@ from dataplane.spec import (
     destination_of,
 )
 from mgmt.errors import InvalidValue, NothingToReplayError, PipeClosedError, ReplayInProgressError, ServiceError
-from mgmt.models import Backfill, Destination, Pipe, PipeMigration, PipeRevision, Ramp, Replay
+from mgmt.models import Backfill, Destination, PipeMigration, PipeRevision, Ramp, Replay
 from mgmt.quotas.queries import quotas_for
 from mgmt.replays.services.replays import ReplayRequest, start_replay
 from mgmt.replays.unsent import unsent_revisions
@@ -135,7 +134,7 @@ def _request(row: Backfill, now: datetime) -> ReplayRequest:
         until=now,
         destinations=[row.destination],
         revisions=sorted(unsent),
-        rate_per_s=_rate(row.pipe, to),
+        rate_per_s=float(quotas_for(row.pipe.tenant_id).replay_units_per_s),
     )
 
 
@@ -171,12 +170,3 @@ def _runs_as(pipe_id: str) -> dict[int, int]:
     """Return the pipe's rolled-back revisions and the revision that runs their events since then."""
     ramps = Ramp.objects.filter(revision__pipe=pipe_id, revision__state=PipeRevision.State.FAILED)
     return dict(ramps.values_list("revision__number", "stable__number"))
-
-
-def _rate(pipe: Pipe, to: DestinationSpec) -> float:
-    """Return the rate: the tenant's quota, and for an endpoint at most one request a second for each concurrent one.
-
-    So the new events of an endpoint that takes up to a second per request do not wait behind a growing queue of copies.
-    """
-    most = float(quotas_for(pipe.tenant_id).replay_units_per_s)
-    return min(most, float(to.concurrency)) if isinstance(to, HttpDestination) else most

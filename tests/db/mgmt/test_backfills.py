@@ -172,14 +172,10 @@ def test_events_that_a_migrated_pipe_left_in_its_former_cell_are_not_read(live: 
     assert started().since == moved
 
 
-def test_rate_is_the_quota_and_of_an_endpoint_its_concurrency(tenant: Tenant, alice: User, next_revision: NextRevision):
+def test_rate_is_the_quota(tenant: Tenant, alice: User, next_revision: NextRevision):
     set_quota(tenant=tenant, limits={"replay_units_per_s": 300}, reason="trial", by=alice, now=NOW)
     next_revision(feed=FEED)
-    replay = started()
-    assert replay.rate_per_s == 300
-    done(replay)
-    next_revision(feed=FEED, hook={"url": "https://hook.example.com/in", "concurrency": 8, "from": "earliest"})
-    assert started().rate_per_s == 8
+    assert started().rate_per_s == 300
 
 
 # -- new or not

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException
 
-from dataplane.jobs import replay_gate, transmit_offsets
+from dataplane.jobs import replay_gate, replay_queue, transmit_offsets
 from dataplane.names import lane_group
 from dataplane.replay import backlog
 from dataplane.replay.decisions import PAUSED
@@ -73,6 +73,14 @@ def test_destination_that_takes_nothing_gets_two_jobs_and_is_named(world: Replay
     world.delivers[TRANSMIT] = True
     driver.run_all()
     assert (len(world.copies()), reason(driver)) == (EVENTS, "")
+
+
+def test_first_job_is_as_fast_as_the_endpoint_has_concurrent_requests(
+    driver: ReplayDriver, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(replay_queue, "start_pace", backlog.start_pace)
+    run_jobs(driver)
+    assert sum(task.units_per_s for task in driver.jobs[0]) == 64
 
 
 def test_short_wait_is_not_reported(world: ReplayWorld, driver: ReplayDriver, monkeypatch: pytest.MonkeyPatch):

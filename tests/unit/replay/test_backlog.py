@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from dataplane.replay.backlog import CopyBacklog, WrittenJob, slow_reason
+from dataplane.replay.backlog import CopyBacklog, WrittenJob, slow_reason, start_pace
+from dataplane.spec import HttpDestination, TopicDestination
 
 A, B = ("egress", 0), ("egress", 1)
 JOB_S, COMMIT_S = 2.0, 0.3
@@ -47,12 +48,15 @@ def test_later_job_is_not_passed_before_an_earlier_one():
     assert not backlog.passed({A: 1_000, ("slow", 0): 4}, 1.0)
 
 
-def replayed(rate_per_s: float, takes_per_s: list[float], others_per_s: float = 0) -> tuple[list[float], list[float]]:
+def replayed(
+    rate_per_s: float, takes_per_s: list[float], others_per_s: float = 0, start_per_s: float = math.inf
+) -> tuple[list[float], list[float]]:
     """Run a job for each rate of the destination. Return the rates of the jobs, and the queue in seconds after each.
 
+    start_per_s:  of the first job
     others_per_s: records of other pipes in the same partition, in addition; lanes commit COMMIT_S after a delivery
     """
-    backlog, now_s, written, taken = CopyBacklog(), 0.0, 0.0, 0.0
+    backlog, now_s, written, taken = CopyBacklog(pace_per_s=start_per_s), 0.0, 0.0, 0.0
     rates, queues = [], []
 
     def commit(takes: float) -> dict[tuple[str, int], int]:
@@ -92,6 +96,24 @@ def test_queue_before_a_slow_destination_stays_short():
     rates, queues = replayed(1_000, [100] * 60)
     assert max(queues[10:]) < 2 * JOB_S, "it would be 20 jobs without a limit"
     assert 80 < sum(rates[10:]) / 50 < 110, "and the destination is not idle"
+
+
+@pytest.mark.parametrize("takes", [5, 8, 50, 100])
+def test_first_jobs_of_a_fast_replay_make_no_long_queue(takes: float):
+    _, queues = replayed(5_000, [takes] * 30, start_per_s=8)
+    assert max(queues) < 4 * JOB_S, "the first job alone would make one of 2,000 s at 5 copies per second"
+
+
+def test_rate_doubles_from_job_to_job_until_the_first_queue():
+    rates, _ = replayed(30_000, [30_000.0] * 14, start_per_s=64)
+    assert rates[:3] == [64, 128, 256]
+    assert rates[9:] == [30_000] * 5
+
+
+def test_replay_starts_with_the_concurrency_of_its_narrowest_endpoint():
+    wide, narrow = (HttpDestination(url="https://crm.example", concurrency=many) for many in (64, 2))
+    assert start_pace([wide, narrow, TopicDestination(partitions=1)]) == 2
+    assert start_pace([TopicDestination(partitions=1)]) == math.inf
 
 
 def test_rate_grows_again_when_the_destination_is_faster():

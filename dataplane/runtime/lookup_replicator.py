@@ -16,16 +16,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final
 
-from confluent_kafka import (
-    Consumer,
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-    Message,
-    TopicCollection,
-    TopicPartition,
-)
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from dataplane.names import LOOKUP_TOPIC
 from dataplane.tables.lookup_store import LOOKUPS, LookupsFullError, LookupStore
@@ -116,14 +108,14 @@ class LookupReplicator:
 
     def _read(self) -> None:
         """Read until an error. Raises KafkaException, TopicMissingError, LookupsFullError."""
-        consumer = self._open()
+        consumer, asker = self._open(), Consumer(_settings(self._kafka))
         check_at = time.monotonic() + CHECK_S
         confirm_at = 0.0
         try:
             while not self._ended.is_set():
                 self._store_all(consumer.consume(READ, 0.2))
                 if time.monotonic() >= confirm_at:
-                    self._confirm()
+                    self._confirm(asker)
                     confirm_at = time.monotonic() + CONFIRM_S
                 if time.monotonic() >= check_at:
                     self._store.forget_dead_readers()
@@ -131,6 +123,7 @@ class LookupReplicator:
                         raise TopicMissingError("the topic was recreated")
                     check_at = time.monotonic() + CHECK_S
         finally:
+            asker.close()
             consumer.close()
 
     def _open(self) -> Consumer:
@@ -145,41 +138,29 @@ class LookupReplicator:
         self._reported = ""
         return consumer
 
-    def _confirm(self) -> None:
+    def _confirm(self, asker: Consumer) -> None:
         """Note the time if the store has all records of the topic. Raises OSError.
 
-        Kafka is asked, since its client does not say how old its own knowledge of the topic's end is. The client for
-        administration has a connection of its own: on the consumer's the question would wait for the fetch in
-        progress, which an idle topic answers after `fetch.wait.max.ms`.
+        Kafka is asked, since its client does not say how old its own knowledge of the topic's end is. `asker` has a
+        connection of its own: on the consumer's the question would wait for the fetch in progress, which an idle topic
+        answers after `fetch.wait.max.ms`.
         """
         asked_us = time.time_ns() // 1_000
         try:
-            end = self._end()
+            _, end = asker.get_watermark_offsets(TopicPartition(LOOKUP_TOPIC, 0), timeout=REQUEST_S, cached=False)
         except KafkaException as exc:
             log.debug("the end of the topic of look-up tables is not known: %s", exc)
             return
         if self._next_offset >= end:
             self._store.confirm(asked_us)
 
-    def _end(self) -> int:
-        """Return the offset after the last record that a consumer can read. Raises KafkaException."""
-        asked = self._client().list_offsets(
-            {TopicPartition(LOOKUP_TOPIC, 0): OffsetSpec.latest()},
-            isolation_level=IsolationLevel.READ_COMMITTED,
-            request_timeout=REQUEST_S,
-        )
-        return int(_answered(next(iter(asked.values()))).offset)
-
-    def _client(self) -> AdminClient:
+    def _topic_id(self) -> str:
+        """Return Kafka's id of the topic. Raises KafkaException, TopicMissingError."""
         if self._admin is None:
             self._admin = AdminClient(_common(self._kafka))
         self._admin.poll(0)  # serve the client's events: nothing else empties their queue
-        return self._admin
-
-    def _topic_id(self) -> str:
-        """Return Kafka's id of the topic. Raises KafkaException, TopicMissingError."""
         wanted = TopicCollection([LOOKUP_TOPIC])
-        described = self._client().describe_topics(wanted, request_timeout=REQUEST_S)[LOOKUP_TOPIC]
+        described = self._admin.describe_topics(wanted, request_timeout=REQUEST_S)[LOOKUP_TOPIC]
         try:
             return str(_answered(described).topic_id)
         except KafkaException as exc:

@@ -1,13 +1,11 @@
 """Confirmation of a host's look-up tables: only when every record of the topic, as of the question, has been read."""
 
 from collections.abc import Iterator
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from dataplane.runtime.lookup_replicator import LookupReplicator
 from dataplane.tables.lookup_store import LookupStore
@@ -20,16 +18,10 @@ class Topic:
     def __init__(self, end: int | None) -> None:
         self.end = end
 
-    def poll(self, _timeout: float) -> None:
-        """Do nothing."""
-
-    def list_offsets(self, wanted: dict[TopicPartition, OffsetSpec], **_: Any) -> dict[TopicPartition, Future[Any]]:
-        answer: Future[Any] = Future()
+    def get_watermark_offsets(self, _partition: TopicPartition, **_: Any) -> tuple[int, int]:
         if self.end is None:
-            answer.set_exception(KafkaException(KafkaError(KafkaError._TRANSPORT)))
-        else:
-            answer.set_result(ListOffsetsResultInfo(self.end, 0, 0))
-        return dict.fromkeys(wanted, answer)
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        return 0, self.end
 
 
 class Record:
@@ -68,8 +60,7 @@ def read(replicator: LookupReplicator, *records: Record) -> None:
 
 
 def ask(replicator: LookupReplicator, end: int | None) -> None:
-    replicator._admin = cast("AdminClient", Topic(end))
-    replicator._confirm()
+    replicator._confirm(cast("Consumer", Topic(end)))
 
 
 def test_copy_is_confirmed_once_it_has_all_records(store: LookupStore, replicator: LookupReplicator):

@@ -1,5 +1,6 @@
 """Services of look-up tables and their rows. Each write raises the table's version under the lock of its row."""
 
+import time
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple
@@ -8,11 +9,13 @@ import structlog
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.db.models import F, Q
+from django.db.models.functions import Greatest
 from django.utils import timezone
 
 from dataplane.spec import PipeSpec, SpecError, TableDestination
 from dataplane.spec.names import NAME_PATTERN
 from dataplane.tables.access_tokens import LIFETIME_S, TableAccess, sign_access
+from dataplane.tables.lookups import VERSIONS_PER_US
 from dataplane.tables.query_protocol import table_path
 from mgmt.errors import (
     AccessNotOfferedError,
@@ -22,7 +25,7 @@ from mgmt.errors import (
     TableInUseError,
     TableRemovedError,
 )
-from mgmt.lookups.queries.feeds import feeding
+from mgmt.lookups.queries.feeds import feeding, is_stream_fed
 from mgmt.lookups.row_files import NewRow, RowFileError
 from mgmt.models import LookupRow, LookupTable, PipeRevision, Tenant
 
@@ -55,7 +58,7 @@ def upload_rows(*, table: LookupTable, rows: Iterable[NewRow], mode: Mode) -> in
     Raises RowFileError (also for a repeated key), LimitReachedError, TableRemovedError, TableInUseError, and the
     exceptions of the iterator `rows`.
     """
-    _refuse_fed(table)
+    _open_for_writes(table)
     with connection.cursor() as cursor:
         cursor.execute(
             "CREATE TEMPORARY TABLE uploaded (number bigint, key text NOT NULL, row text NOT NULL) ON COMMIT DROP"
@@ -84,7 +87,7 @@ def upload_rows(*, table: LookupTable, rows: Iterable[NewRow], mode: Mode) -> in
 @transaction.atomic
 def put_row(*, table: LookupTable, row: NewRow) -> bool:
     """Store one row; return True if its key is new. Raises LimitReachedError, TableRemovedError, TableInUseError."""
-    _refuse_fed(table)
+    _open_for_writes(table)
     version = _raise_version(table, by=1)
     known = LookupRow.objects.filter(table=table, key=row.key).values_list("row", flat=True).first()
     if known is None:
@@ -97,13 +100,17 @@ def put_row(*, table: LookupTable, row: NewRow) -> bool:
 def remove_row(*, table: LookupTable, key: str) -> None:
     """Remove one row; its removal is published.
 
+    A table that a pipe has written may have the row only on the hosts, so the removal of any key is published there.
     Raises LookupRow.DoesNotExist, TableRemovedError, TableInUseError.
     """
-    _refuse_fed(table)
+    was_fed = _open_for_writes(table)
     version = _raise_version(table, by=1)
-    if not LookupRow.objects.filter(table=table, key=key, row__isnull=False).update(version=version, row=None):
+    if LookupRow.objects.filter(table=table, key=key, row__isnull=False).update(version=version, row=None):
+        _grow(table, -1)
+    elif was_fed:
+        LookupRow.objects.update_or_create(table=table, key=key, defaults={"version": version, "row": None})
+    else:
         raise LookupRow.DoesNotExist
-    _grow(table, -1)
 
 
 @transaction.atomic
@@ -126,10 +133,19 @@ def _using(table: LookupTable, condition: Q) -> PipeRevision | None:
     return used.select_related("pipe").order_by("pipe__name", "-number").first()
 
 
-def _refuse_fed(table: LookupTable) -> None:
-    """Raise TableInUseError if a pipe writes the table: rows from other writers have no effect."""
+def _open_for_writes(table: LookupTable) -> bool:
+    """Return True if a pipe has written the table, whose versions then continue above those of the pipe's rows.
+
+    Such a version is the time of an event, and hosts keep the row with the highest one. Raises TableInUseError while a
+    pipe writes the table.
+    """
     if revision := _using(table, feeding(table.name)):
         raise TableInUseError(f"{revision} writes the rows of {table.name}. Publish a revision without it first.")
+    if not is_stream_fed(table):
+        return False
+    now_us = time.time_ns() // 1_000
+    LookupTable.objects.filter(id=table.id).update(version=Greatest(F("version"), now_us * VERSIONS_PER_US))
+    return True
 
 
 class GrantedAccess(NamedTuple):

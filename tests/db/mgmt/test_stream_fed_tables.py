@@ -23,7 +23,7 @@ from mgmt.lookups.queries.table_hosts import TableUnreachable
 from mgmt.lookups.row_files import checked_row
 from mgmt.messages.queries.recompute import Recomputation
 from mgmt.messages.queries.records import StoredRecord
-from mgmt.models import LookupTable, Pipe, PipeRevision, Tenant, User
+from mgmt.models import LookupRow, LookupTable, Pipe, PipeRevision, Tenant, User
 from mgmt.pipes.queries.dry_run import dry_run_spec, sample_body
 from mgmt.sandbox import SandboxRefused
 from mgmt.services import create_lookup_table, create_pipe, put_row
@@ -182,6 +182,21 @@ def test_rows_that_a_pipe_wrote_are_read_from_the_hosts_after_its_end(
     assert is_stream_fed(table)
     assert feeds_of([table]) == {}
     assert api.get(f"{TABLES}{table.id}/rows/u-1/").json()["name"] == "of the host"
+
+
+def test_rows_entered_after_the_pipe_has_ended_replace_those_that_it_wrote(
+    api: APIClient, table: LookupTable, feeding: Pipe, on_hosts: TableService
+):
+    PipeRevision.objects.filter(pipe=feeding).update(state="retired")
+    rows = f"{TABLES}{table.id}/rows/"
+    assert api.put(f"{rows}u-1/", {"name": "corrected"}, format="json").status_code in (200, 201)
+    assert api.delete(f"{rows}u-2/").status_code == 204
+    published = {row.key: (row.version, row.row) for row in LookupRow.objects.filter(table=table)}
+    on_hosts.fill(table.id, table.tenant_id, table.name, published)
+    assert api.get(f"{rows}u-1/").json() == {"name": "corrected"}
+    assert api.get(f"{rows}u-2/").status_code == 404
+    table.refresh_from_db()
+    assert table.row_count == LookupRow.objects.filter(table=table, row__isnull=False).count()
 
 
 def test_revision_of_an_earlier_table_of_the_name_does_not_count(table: LookupTable, feeding: Pipe):

@@ -9,6 +9,7 @@ from django.db.models.fields.json import KeyTransform
 
 from dataplane.spec import (
     HttpDestination,
+    SpecError,
     TopicDestination,
     beginning_at,
     beginning_of,
@@ -118,7 +119,10 @@ def _request(row: Backfill, now: datetime) -> ReplayRequest:
     """
     live = row.pipe.revisions.filter(state=PipeRevision.State.LIVE).first()
     config = live.spec["destinations"].get(row.destination) if live is not None else None
-    to = None if config is None else destination_of(config)
+    try:
+        to = None if config is None else destination_of(config)
+    except SpecError as exc:
+        raise NothingToReplayError(f"This release does not accept {row.destination}: {exc}") from exc
     if not isinstance(to, HttpDestination | TopicDestination):
         raise NothingToReplayError(f"The live revision has no destination {row.destination} of type http or topic.")
     state = row.pipe.destinations.values_list("state", flat=True).get(name=row.destination)

@@ -11,8 +11,10 @@ from django.utils import timezone
 
 from controlplane.observer.tasks import tend
 from controlplane.provisioner.records import desired_records
+from dataplane.spec import DestinationSpec, SpecError, destination_of
 from dataplane.tables.records import ReplayRecord, replay_key
 from mgmt.models import Backfill, Cell, Destination, Pipe, PipeMigration, PipeRevision, Ramp, Replay, Tenant, User
+from mgmt.replays.services import backfills
 from mgmt.replays.services.backfills import SETTLED
 from mgmt.replays.services.replays import LONGEST
 from mgmt.services import (
@@ -313,6 +315,22 @@ def test_closed_pipe_ends_it_with_the_reason(live: Pipe, next_revision: NextRevi
     assert (row.ended_at, row.is_waiting) == (NOW, False)
     assert row.reason.startswith("orders is closed")
     assert start_backfills(now=NOW) == 0
+
+
+def test_spec_that_this_release_refuses_ends_it_and_stops_no_other(
+    next_revision: NextRevision, monkeypatch: pytest.MonkeyPatch
+):
+    next_revision(feed=FEED | {"partitions": 2}, other=FEED)
+
+    def strict(config: dict[str, Any]) -> DestinationSpec:
+        if config.get("partitions") == 2:
+            raise SpecError("$.partitions", "needs 1")
+        return destination_of(config)
+
+    monkeypatch.setattr(backfills, "destination_of", strict)
+    assert start_backfills(now=NOW) == 2
+    assert Backfill.objects.get(destination="feed").reason.startswith("This release does not accept feed: ")
+    assert Backfill.objects.get(destination="other").replay is not None
 
 
 @pytest.mark.parametrize("later", [{}, {"feed": {"type": "lake"}}], ids=["removed", "a lake"])

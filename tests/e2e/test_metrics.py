@@ -19,7 +19,8 @@ def served(box: Box, process: str) -> set[str]:
 
 
 def part_of(process: str) -> str:
-    return process.partition("-")[0]
+    """Return the part of a process in the list of metrics: replicas of ingest share one."""
+    return "ingest" if process.startswith("ingest-") else process
 
 
 def post_with_no_key(box: Box) -> None:

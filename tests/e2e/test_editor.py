@@ -88,6 +88,7 @@ def test_input_typed_while_the_form_is_redrawn_is_kept(whole_box: Box, chrome: B
     page.get_by_role("button", name="Add step", exact=True).click()
     expect(page.locator("#out-destination-0")).to_contain_text(f"POST {RECEIVER}/3")
     page.get_by_role("button", name="Remove step 2", exact=True).click()
+    expect(page.get_by_label("Operation of step 2", exact=True)).to_have_count(0)
 
     while_it_is_answered(page, page.get_by_role("button", name="Add step", exact=True).click, path, "second")
     expect(page.get_by_label("Operation of step 2", exact=True)).to_be_visible()

@@ -61,15 +61,11 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
         """`reader`: consumer for assigned partitions, which reports the end of a partition."""
         super().__init__(table, reporter, reader)
         self._run_tasks = run
-        self._offsets, self._gate = offsets, ReplayGate(offsets, reporter.highs)
+        self._gate = ReplayGate(offsets, reporter.highs)
         self._backlogs: dict[str, CopyBacklog] = {}  # by replay, copies that wait for delivery
         self._plans = PlanCache(table, fernet_keys)
         self._needs_salt: dict[tuple[str, int], bool] = {}
         self._masked: dict[str, frozenset[MaskedField]] = {}
-
-    def close(self) -> None:
-        """Close the clients that ask for the offsets of transmit lanes."""
-        self._offsets.close()
 
     def _read_progress(self, topic: str) -> dict[str, ReplayProgress]:
         return read_progress(self._reader, topic)

@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 from pyspark import RDD
 
+from dataplane.jobs.group_offsets import GroupOffsets
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter
 from dataplane.jobs.replay_queue import KIND, ReplayQueue
 from dataplane.jobs.replay_task import run_replay_task
@@ -22,9 +23,9 @@ class ReplaySupervisor(RunSupervisor[ReplayRecord]):
     def _as_run(self, record: Record) -> tuple[str, ReplayRecord] | None:
         return (record.replay, record) if isinstance(record, ReplayRecord) else None
 
-    def _queue(self, reporter: QueryLedgerReporter, reader: Any) -> ReplayQueue:
-        offsets, keys = TransmitOffsets(self._settings.kafka, reader), self._settings.fernet_keys
-        return ReplayQueue(self._table, keys, reporter, reader, self._run_tasks, offsets=offsets)
+    def _queue(self, reporter: QueryLedgerReporter, reader: Any, offsets: GroupOffsets) -> ReplayQueue:
+        keys, lanes = self._settings.fernet_keys, TransmitOffsets(offsets, reader)
+        return ReplayQueue(self._table, keys, reporter, reader, self._run_tasks, offsets=lanes)
 
     def _run_tasks(self, tasks: list[ReplayTask]) -> list[TaskResult]:
         """Run the tasks at the same time, as one Spark job."""

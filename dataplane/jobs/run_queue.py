@@ -101,9 +101,6 @@ class RunQueue(ABC, Generic[R, P]):
         """The runs that have ended."""
         return {run for run, state in self._states.items() if state.progress is not None and state.progress.done}
 
-    def close(self) -> None:
-        """Close the clients of the queue."""
-
     # -- kinds of runs ---------------------------------------------------------------------------------------------
 
     @abstractmethod

@@ -14,6 +14,7 @@ from confluent_kafka import KafkaException
 from pyspark import RDD, InheritableThread
 from pyspark.sql import SparkSession
 
+from dataplane.jobs.group_offsets import GroupOffsets
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter
 from dataplane.jobs.run_queue import R, RunQueue
 from dataplane.retrier.redriver import place_reader
@@ -91,7 +92,7 @@ class RunSupervisor(ABC, Generic[R]):
         """Return the id and record of a run of this kind; None for other records."""
 
     @abstractmethod
-    def _queue(self, reporter: QueryLedgerReporter, reader: Any) -> RunQueue[R, Any]:
+    def _queue(self, reporter: QueryLedgerReporter, reader: Any, offsets: GroupOffsets) -> RunQueue[R, Any]:
         """Return the queue of the runs. `reader`: consumer for assigned partitions."""
 
     @property
@@ -114,7 +115,8 @@ class RunSupervisor(ABC, Generic[R]):
         self._context.setLocalProperty("spark.scheduler.pool", self.kind)
         reporter = QueryLedgerReporter(self._settings.kafka, self._cell_name, self.kind)
         reader = place_reader(self._settings.kafka)
-        queue = self._queue(reporter, reader)
+        offsets = GroupOffsets(self._settings.kafka)
+        queue = self._queue(reporter, reader, offsets)
         try:
             while self._records and not self._ending.is_set() and self._cell is not None:
                 took_turn = False
@@ -128,7 +130,7 @@ class RunSupervisor(ABC, Generic[R]):
                 if not took_turn:
                     self._ending.wait(TURN_S)
         finally:
-            queue.close()
+            offsets.close()
             reader.close()
             reporter.close()
 

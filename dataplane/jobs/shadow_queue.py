@@ -33,7 +33,7 @@ from dataplane.shadow.decisions import (
     size_after_failure,
     with_ends,
 )
-from dataplane.shadow.job import MAX_TIME_US, PartComparison, PartRead, ShadowJob
+from dataplane.shadow.job import PartComparison, PartRead, ShadowJob
 from dataplane.shadow.offsets import deleted_part, incomplete_part, sent_range, stored_ms
 from dataplane.shadow.plans import NO_NEEDS, PlanNeeds, masks_in_bodies, plan_needs
 from dataplane.shadow.result import first_shadow_progress, fitted, with_job, without
@@ -54,6 +54,7 @@ log = logging.getLogger("shadows")
 KIND: Final = "shadow"
 TABLES_S: Final = 5.0  # then plans that lack look-up tables try again
 QUIET_US: Final = 10_000_000  # the progress of a run without new events is stored again after this time
+FAR_US: Final = (1 << 61) - 1  # time without an end, to which a margin can be added; microseconds since 1970
 _NOT_SENT_RETAINED: Final = "are not compared: what was sent of them is no longer retained"
 
 _State = RunState[ShadowRecord, ShadowProgress]
@@ -132,7 +133,7 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
 
     def _resolve(self, cell: CellRecord, state: _State) -> None:
         record = state.record
-        resolved = resolve(self._reader, cell.topics["ingest"], record.since_us, record.until_us or MAX_TIME_US // 4)
+        resolved = resolve(self._reader, cell.topics["ingest"], record.since_us, record.until_us or FAR_US)
         ranges = resolved.ranges
         if not record.until_us:  # the end is what process has committed, which each job asks for
             ranges = [one._replace(end=one.first) for one in ranges]
@@ -216,7 +217,7 @@ class ShadowQueue(RunQueue[ShadowRecord, ShadowProgress]):
         plan = self._table.plan(record.pipe, record.revision)
         has_dedup = plan is not None and self._needs(record, plan).dedup
         newest_us = now_us() - (DEDUP_US if has_dedup else 0)
-        return min(newest_us, (record.until_us or MAX_TIME_US // 4) + MARGIN_US) // 1_000 + 1
+        return min(newest_us, (record.until_us or FAR_US) + MARGIN_US) // 1_000 + 1
 
     def _run_one(self, cell: CellRecord, state: _State, progress: ShadowProgress, job: ShadowJob, slots: int) -> None:
         """Run a job and store its counts. Raises JobFailedError, after which a smaller job repeats it."""

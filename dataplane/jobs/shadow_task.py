@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
-from typing import Any, Final
 
-from pyspark import RDD, SparkContext, TaskContext
+from pyspark import RDD, SparkContext
 
-from dataplane.jobs.replay_task import MOST_ATTEMPTS, open_tenant_rows, waiting_for
+from dataplane.jobs.run_task import CRASHED, has_crashed, open_tenant_rows, waiting_for
 from dataplane.plan import compile_plan
 from dataplane.retrier.redriver import place_reader
 from dataplane.runtime.settings import settings_from
@@ -15,8 +14,6 @@ from dataplane.runtime.telemetry.logs import log_as_json
 from dataplane.shadow.job import JobPart, PartComparison, PartRead, ShadowJob, parts_of
 from dataplane.shadow.reading import Passed, read_part
 from dataplane.shadow.task import ShadowTask
-
-_CRASHED: Final = f"the process of the task ended {MOST_ATTEMPTS} times"
 
 
 def shadow_rdd(context: SparkContext, job: ShadowJob, tasks: int) -> RDD[PartRead | PartComparison]:
@@ -28,8 +25,8 @@ def shadow_rdd(context: SparkContext, job: ShadowJob, tasks: int) -> RDD[PartRea
 def _read(job: ShadowJob, parts: Iterable[JobPart]) -> Iterator[tuple[int, Passed]]:
     log_as_json(cell="", lane=f"shadow {job.record.shadow}")
     for part in parts:
-        if _has_crashed():
-            yield -1 - part.number, PartRead(error=_CRASHED, crashed=True)
+        if has_crashed():
+            yield -1 - part.number, PartRead(error=CRASHED, crashed=True)
             continue
         consumer = place_reader(settings_from().kafka)
         try:
@@ -41,17 +38,18 @@ def _read(job: ShadowJob, parts: Iterable[JobPart]) -> Iterator[tuple[int, Passe
 def _compare(job: ShadowJob, groups: Iterable[tuple[int, Iterable[Passed]]]) -> Iterator[PartRead | PartComparison]:
     """Compare the groups of a task. Results of reading, whose keys are below 0, are passed on."""
     log_as_json(cell="", lane=f"shadow {job.record.shadow}")
-    if _has_crashed():
-        yield PartComparison(error=_CRASHED, crashed=True)
+    if has_crashed():
+        yield PartComparison(error=CRASHED, crashed=True)
         return
     reads: list[PartRead] = []
+    draft, live = compile_plan(job.record.spec, job.salt), compile_plan(job.live, job.salt)
+    tables = {*draft.enrich.tables, *live.enrich.tables}
     with ExitStack() as stack:
-        tables = {table for spec in (job.record.spec, job.live) for table in compile_plan(spec, job.salt).enrich.tables}
         rows = open_tenant_rows(stack, settings_from(), job.tenant, has_tables=bool(tables))
         if table := rows.unknown(tables):
             yield PartComparison(waits=waiting_for(table))
             return
-        yield ShadowTask(job, rows).run(_events(groups, reads))
+        yield ShadowTask(job, draft, live, rows).run(_events(groups, reads))
     yield from reads
 
 
@@ -63,9 +61,3 @@ def _events(
             reads += [one for one in records if isinstance(one, PartRead)]
         else:
             yield position, records
-
-
-def _has_crashed() -> bool:
-    """Return True if the process of this task has ended several times: then the driver waits before the next job."""
-    context: Any = TaskContext.get()
-    return context is not None and context.attemptNumber() >= MOST_ATTEMPTS

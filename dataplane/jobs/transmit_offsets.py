@@ -1,34 +1,26 @@
 """Offsets of a cell's transmit lanes, and the destinations that they have moved to the slow lane, for replays."""
 
 import time
-from collections.abc import Callable
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException
 
-from dataplane.names import INPUTS_OF, LaneKind, PartitionKey, lane_group
+from dataplane.jobs.group_offsets import GroupOffsets
+from dataplane.names import INPUTS_OF, LaneKind, PartitionKey
 from dataplane.replay.progress_log import read_slow
 from dataplane.tables.records import CellRecord
 
-ASK_S: Final = 5.0
 KNOWN_FOR_S: Final = 0.2  # lanes commit as often
 SLOW_FOR_S: Final = 10.0  # after this the signals are read again
 KINDS: Final[tuple[LaneKind, ...]] = ("transmit", "transmit-slow")
 
 
 class TransmitOffsets:
-    """Reader of committed offsets and slow destinations of one cell. It joins no group and commits nothing."""
+    """Reader of committed offsets and slow destinations of one cell."""
 
-    def __init__(
-        self,
-        kafka: str,
-        reader: Any,
-        make: Callable[[dict[str, Any]], Any] = Consumer,
-        known_for_s: float = KNOWN_FOR_S,
-    ) -> None:
+    def __init__(self, offsets: GroupOffsets, reader: Any, known_for_s: float = KNOWN_FOR_S) -> None:
         """`reader`: consumer for assigned partitions, which reports the end of a partition."""
-        self._kafka, self._reader, self._make, self._known_for_s = kafka, reader, make, known_for_s
-        self._consumers: dict[str, Any] = {}
+        self._offsets, self._reader, self._known_for_s = offsets, reader, known_for_s
         self._known: dict[PartitionKey, int] = {}
         self._known_s = 0.0  # when they were read; monotonic clock, 0 before the first time
         self._slow: set[tuple[str, str]] = set()
@@ -37,7 +29,7 @@ class TransmitOffsets:
     def committed(self, cell: CellRecord) -> dict[PartitionKey, int]:
         """Return the known committed offsets of the topics of transmit lanes, without those that have no answer.
 
-        All replays of a turn get the same answer: one question for each would take ASK_S each without a coordinator.
+        All replays of a turn get the same answer: one question for each would take seconds each without a coordinator.
         """
         if not self._known_s or time.monotonic() - self._known_s >= self._known_for_s:
             self._known, self._known_s = self._ask(cell), time.monotonic()
@@ -49,9 +41,8 @@ class TransmitOffsets:
             topic = cell.topics.get(INPUTS_OF[kind][0])
             if topic is None:
                 continue
-            asked = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
             try:
-                answers = self._consumer(lane_group(cell.cell, kind)).committed(asked, timeout=ASK_S)
+                answers = self._offsets.committed(cell, kind, topic)
             except KafkaException:
                 continue  # unknown for now
             found |= {(one.topic, one.partition): one.offset for one in answers if not one.error and one.offset >= 0}
@@ -65,19 +56,3 @@ class TransmitOffsets:
         if not self._slow_s or now_s - self._slow_s > SLOW_FOR_S:
             self._slow, self._slow_s = read_slow(self._reader, cell.topics["signals"].name), now_s
         return self._slow
-
-    def close(self) -> None:
-        """Close the Kafka clients."""
-        for consumer in self._consumers.values():
-            consumer.close()
-
-    def _consumer(self, group: str) -> Any:
-        if group not in self._consumers:
-            settings = {
-                "bootstrap.servers": self._kafka,
-                "group.id": group,
-                "enable.auto.commit": False,
-                "log_level": 3,
-            }
-            self._consumers[group] = self._make(settings)
-        return self._consumers[group]

@@ -9,7 +9,7 @@ from typing import Final
 from zlib import crc32
 
 from dataplane.ledger.meta import MessageMeta, decode_meta
-from dataplane.plan import CompiledPlan, compile_plan
+from dataplane.plan import CompiledPlan
 from dataplane.plan.through import Passage, pass_through
 from dataplane.process.budget import budget_check
 from dataplane.shadow.comparison import (
@@ -31,12 +31,14 @@ COMPARE_S: Final = 20.0  # within which a task compares its events; one event ma
 
 
 class ShadowTask:
-    """Comparison of some events of a job. `rows`: the tenant's look-up tables."""
+    """Comparison of some events of a job.
 
-    def __init__(self, job: ShadowJob, rows: TableRows) -> None:
-        self._job, self._rows = job, rows
-        self._draft = compile_plan(job.record.spec, job.salt)
-        self._live = compile_plan(job.live, job.salt)
+    draft, live: compiled from the job's specs
+    rows:        the tenant's look-up tables
+    """
+
+    def __init__(self, job: ShadowJob, draft: CompiledPlan, live: CompiledPlan, rows: TableRows) -> None:
+        self._job, self._draft, self._live, self._rows = job, draft, live, rows
         self._destinations = ComparedDestinations(job.record.spec, job.live)
         self._kept: dict[tuple[str, str], list[tuple[int, ComparedUnit]]] = {}
         self.result = PartComparison()

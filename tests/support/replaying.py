@@ -7,6 +7,7 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 from pyroaring import BitMap64
 
+from dataplane.jobs.group_offsets import GroupOffsets
 from dataplane.jobs.transmit_offsets import TransmitOffsets
 from dataplane.ledger.audit import AuditRecord, FactSet, decode_audit
 from dataplane.ledger.bins import BucketAccount, BucketFacts, derive
@@ -134,7 +135,7 @@ class ReplayWorld:
     def offsets(self, known_for_s: float = 0.0) -> TransmitOffsets:
         """Return the reader of the offsets of transmit lanes."""
         make = lambda settings: GroupReader(self, settings["group.id"])  # noqa: E731
-        return TransmitOffsets("nowhere", self.reader(), make, known_for_s)
+        return TransmitOffsets(GroupOffsets("nowhere", make), self.reader(), known_for_s)
 
     def producer(self) -> MemoryKafkaProducer:
         """Return a new producer."""

@@ -146,7 +146,8 @@ def run_job(world: ReplayWorld, job: ShadowJob, tasks: int = 2) -> list[PartRead
             groups[position].append(record)
     reads = [record for position, found in groups.items() if position < 0 for record in found]
     events = [(position, found) for position, found in groups.items() if position >= 0]
-    return [*reads, *(ShadowTask(job, ROWS).run(events[number::tasks]) for number in range(tasks))]
+    draft, live = compile_plan(job.record.spec, job.salt), compile_plan(job.live, job.salt)
+    return [*reads, *(ShadowTask(job, draft, live, ROWS).run(events[number::tasks]) for number in range(tasks))]
 
 
 def job_of(world: ShadowWorld, record: ShadowRecord, **fields: Any) -> ShadowJob:

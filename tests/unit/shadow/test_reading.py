@@ -1,4 +1,4 @@
-"""How far the deliveries of a job's events are read."""
+"""End of the reading of the deliveries of a job's events."""
 
 import pytest
 

@@ -11,7 +11,7 @@ from django.http import QueryDict
 from dataplane.plan.outbound import address_of
 from dataplane.spec import HttpDestination, PipeSpec
 from dataplane.spec.storage import LakeDestination, TopicDestination
-from mgmt.deliveries.cause_wording import capitalised
+from mgmt.cells.run_form import TIME_FORMATS, RunForm
 from mgmt.models import Destination, PipeRevision, Replay
 from mgmt.replays.services.replays import (
     LEAST_RATE_PER_S,
@@ -28,7 +28,6 @@ _CODE: Final = {"class": "form-control font-monospace", "autocomplete": "off", "
 LIVE: Final = "live"  # value of the revision that is live at the start
 _DEFAULT: Final = timedelta(hours=1)
 _FIRST_YEAR: Final = 1970  # of a link's times; an hour before the first representable one cannot be computed
-_TIME_FORMATS: Final = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M")
 _TIME_ERRORS: Final = {"required": "Enter a date and a time.", "invalid": "Enter a date and a time."}
 
 
@@ -75,11 +74,11 @@ def revision_choices(rows: Iterable[PipeRevision]) -> list[tuple[str, str]]:
     return [first, *((str(number), f"@{number}, {state}") for number, state in numbered)]
 
 
-class ReplayForm(forms.Form):
+class ReplayForm(RunForm):
     """Selection of events, and how to send them. The service checks what needs the pipe's rows."""
 
-    since = forms.DateTimeField(label="From", input_formats=_TIME_FORMATS, error_messages=_TIME_ERRORS)
-    until = forms.DateTimeField(label="To", input_formats=_TIME_FORMATS, error_messages=_TIME_ERRORS)
+    since = forms.DateTimeField(label="From", input_formats=TIME_FORMATS, error_messages=_TIME_ERRORS)
+    until = forms.DateTimeField(label="To", input_formats=TIME_FORMATS, error_messages=_TIME_ERRORS)
     destinations = forms.MultipleChoiceField(
         label="Destinations", error_messages={"required": "Select at least one destination."}
     )
@@ -115,9 +114,6 @@ class ReplayForm(forms.Form):
     def __init__(self, options: ReplayOptions, **more: Any) -> None:
         super().__init__(**more)
         self.options = options
-        for name in ("since", "until"):
-            widget = forms.DateTimeInput({"class": "form-control", "type": "datetime-local"}, format=_TIME_FORMATS[1])
-            self.fields[name].widget = widget
         self.fields["destinations"].choices = [(one.name, one.name) for one in options.destinations]  # type: ignore[attr-defined]
         self.fields["revision"].choices = options.revisions  # type: ignore[attr-defined]
         self.fields["rate_per_s"].help_text = (
@@ -142,10 +138,6 @@ class ReplayForm(forms.Form):
         if rate is not None and not LEAST_RATE_PER_S <= rate <= self.options.most_per_s:
             self.add_error("rate_per_s", f"Enter a number from {LEAST_RATE_PER_S:g} to {self.options.most_per_s}.")
         return found
-
-    def add_refusal(self, field: str, reason: str) -> None:
-        """Add what the service needs of a field, at that field."""
-        self.add_error(field if field in self.fields else None, f"{capitalised(reason).removesuffix('.')}.")
 
     def focus_first_error(self) -> None:
         """Give the focus to the first field with an error."""
@@ -229,14 +221,14 @@ def _lines(text: str) -> list[str]:
 
 def _time(text: str) -> datetime | None:
     try:
-        found: datetime = forms.DateTimeField(input_formats=_TIME_FORMATS).clean(text)
+        found: datetime = forms.DateTimeField(input_formats=TIME_FORMATS).clean(text)
     except forms.ValidationError:
         return None
     return found if found.year >= _FIRST_YEAR else None
 
 
 def _typed(moment: datetime) -> str:
-    return moment.strftime(_TIME_FORMATS[0] if moment.second else _TIME_FORMATS[1])
+    return moment.strftime(TIME_FORMATS[0] if moment.second else TIME_FORMATS[1])
 
 
 def _minute(moment: datetime) -> datetime:

@@ -3,12 +3,11 @@
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
 from dataplane.ledger.bins import Bin
-from mgmt.cells.models.cells import Cell
+from mgmt.cells.models.runs import CellRun
 from mgmt.ids import id_maker
 from mgmt.pipes.models import Pipe
 from mgmt.tenancy.models import Tenant
@@ -17,7 +16,7 @@ UNDONE: Final = (Bin.DEAD, Bin.CANCELLED, Bin.LOST)  # outcomes of units that we
 REPLAYS_KEPT_D: Final = 90  # after their end
 
 
-class Replay(models.Model):
+class Replay(CellRun):
     """Repeated delivery of the events of a range of ingest times (docs/decisions/0492).
 
     running <-> paused; both -> done, failed, aborting; aborting -> aborted. The driver of the cell reports its
@@ -44,12 +43,9 @@ class Replay(models.Model):
     id = models.CharField(primary_key=True, max_length=32, default=id_maker("replay"), editable=False)
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="replays")
     pipe = models.ForeignKey(Pipe, models.PROTECT, related_name="replays")
-    cell = models.ForeignKey(Cell, models.PROTECT, related_name="+", help_text="Cell whose driver runs it.")
-    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+")
     repeats = models.ForeignKey(
         "self", models.SET_NULL, null=True, related_name="+", help_text="Replay whose failed events it repeats."
     )
-    created_at = models.DateTimeField()
     bucket = models.IntegerField(help_text="Minute of its creation, in which the ledger counts all of its units.")
     revision = models.PositiveIntegerField(help_text="Number of the revision whose plan runs.")
     destinations = models.JSONField(help_text="Names of destinations of the revision.")
@@ -66,21 +62,12 @@ class Replay(models.Model):
     rate_per_s = models.FloatField(help_text="Units per second, at most, over all destinations.")
     rehearsal = models.BooleanField(default=False, help_text="True if it counts only, and sends nothing.")
     state = models.CharField(max_length=8, choices=State, default=State.RUNNING)
-    state_since = models.DateTimeField()
-    version = models.PositiveIntegerField(default=1)
-    started_at = models.DateTimeField(null=True, help_text="Time from which the driver knew its ends.")
-    progress_at = models.DateTimeField(null=True, help_text="Time of the latest progress.")
     paused_s = models.FloatField(default=0, help_text="Duration of its earlier pauses after the start, in seconds.")
-    finished_at = models.DateTimeField(null=True)
-    reached = models.JSONField(default=dict)
-    ends = models.JSONField(default=dict)
-    read = models.BigIntegerField(default=0, help_text="Records read, also those of other pipes.")
     asked = models.BigIntegerField(default=0, help_text="Events selected.")
     units = models.JSONField(default=dict)
     filtered = models.BigIntegerField(default=0, help_text="Units that the steps or routes ended on purpose.")
     failed = models.BigIntegerField(default=0, help_text="Units that ended in a step with an error.")
     size_bytes = models.BigIntegerField(default=0, help_text="Size of the bodies sent, or to be sent.")
-    error = models.CharField(max_length=300, blank=True)
     result = models.JSONField(null=True)
     result_at = models.DateTimeField(null=True, help_text="Time at which the result was stored.")
     checked_at = models.DateTimeField(null=True, help_text="Last time at which its account was not final.")
@@ -102,32 +89,14 @@ class Replay(models.Model):
         return f"replay of revision {self.revision}: {self.state}"
 
     @property
-    def is_under_way(self) -> bool:
-        """True until the driver has reported its end."""
-        return self.state in self.UNDER_WAY
-
-    @property
-    def is_waiting(self) -> bool:
-        """True if it is running and the driver has not begun; `error` may say what it waits for."""
-        return self.state == self.State.RUNNING and self.started_at is None
-
-    @property
     def undone_bins(self) -> tuple[Bin, ...]:
         """Those of UNDONE that are final: a unit that counts as lost may still arrive before the result is."""
         return UNDONE if self.result_at else UNDONE[:2]
 
     @property
-    def unread(self) -> int:
-        """Records up to its ends that are not read yet; 0 if the ends are not known."""
-        return sum(max(0, end - self.reached.get(place, end)) for place, end in self.ends.items())
-
-    @property
     def share(self) -> float | None:
         """Read part of its records, 0 to 1; None before the first progress."""
-        if self.state == self.State.DONE:
-            return 1.0
-        total = self.read + self.unread
-        return self.read / total if total else None
+        return 1.0 if self.state == self.State.DONE else self.read_part
 
     @property
     def expected_end(self) -> datetime | None:

@@ -8,7 +8,7 @@ from django import forms
 from django.http import QueryDict
 
 from dataplane.spec import spec_to_builtins
-from mgmt.deliveries.cause_wording import capitalised
+from mgmt.cells.run_form import TIME_FORMATS, RunForm
 from mgmt.deliveries.credential_form import PREFIX as CREDENTIAL
 from mgmt.models import Shadow
 from mgmt.shadows.services.shadows import EVENTS, MOST_EVENTS, CheckedShadow, ShadowRequest
@@ -16,12 +16,11 @@ from mgmt.shadows.services.shadows import EVENTS, MOST_EVENTS, CheckedShadow, Sh
 PREFIX: Final = "shadow"  # of the form's fields, which are posted together with those of the editor
 NEWEST, RANGE, FOLLOW = "newest", "range", "follow"
 _NOT_CARRIED: Final = ("csrfmiddlewaretoken", "action")
-_TIME_FORMATS: Final = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M")
 _HOUR: Final = timedelta(hours=1)
 _INVALID: Final = "needs a JSON object"
 
 
-class ShadowForm(forms.Form):
+class ShadowForm(RunForm):
     """Draft and the events to run it over. The service checks what needs the pipe's rows."""
 
     document = forms.CharField(widget=forms.HiddenInput, strip=False)
@@ -39,14 +38,11 @@ class ShadowForm(forms.Form):
         help_text=f"At most {MOST_EVENTS:,}.",
         widget=forms.NumberInput({"class": "form-control"}),
     )
-    since = forms.DateTimeField(label="From", required=False, input_formats=_TIME_FORMATS)
-    until = forms.DateTimeField(label="To", required=False, input_formats=_TIME_FORMATS)
+    since = forms.DateTimeField(label="From", required=False, input_formats=TIME_FORMATS)
+    until = forms.DateTimeField(label="To", required=False, input_formats=TIME_FORMATS)
 
     def __init__(self, data: QueryDict | None = None, **more: Any) -> None:
         super().__init__(data, prefix=PREFIX, **more)
-        for name in ("since", "until"):
-            widget = forms.DateTimeInput({"class": "form-control", "type": "datetime-local"}, format=_TIME_FORMATS[1])
-            self.fields[name].widget = widget
 
     @property
     def chosen(self) -> str:
@@ -73,10 +69,6 @@ class ShadowForm(forms.Form):
                 if found.get(name) is None and name not in self.errors:
                     self.add_error(name, "Enter a date and a time.")
         return found
-
-    def add_refusal(self, field: str, reason: str) -> None:
-        """Add what the service needs of a field, at that field."""
-        self.add_error(field if field in self.fields else None, f"{capitalised(reason).removesuffix('.')}.")
 
     def shadow_request(self) -> ShadowRequest:
         """Return the request of a valid form."""
@@ -113,5 +105,5 @@ def carried_fields(post: QueryDict) -> list[tuple[str, str]]:
 
 def _initial(document: str, based_on: int, now: datetime) -> dict[str, Any]:
     until = now.replace(second=0, microsecond=0)
-    times = {"since": (until - _HOUR).strftime(_TIME_FORMATS[1]), "until": until.strftime(_TIME_FORMATS[1])}
+    times = {"since": (until - _HOUR).strftime(TIME_FORMATS[1]), "until": until.strftime(TIME_FORMATS[1])}
     return {"document": document, "based_on": based_on, "events": EVENTS, "over": NEWEST} | times

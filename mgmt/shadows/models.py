@@ -2,12 +2,11 @@
 
 from typing import Final
 
-from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
 from dataplane.tables.shadows import UnitKind
-from mgmt.cells.models.cells import Cell
+from mgmt.cells.models.runs import CellRun
 from mgmt.ids import id_maker
 from mgmt.pipes.models import Pipe
 from mgmt.tenancy.models import Tenant
@@ -25,7 +24,7 @@ KIND_NAMES: Final[dict[UnitKind, str]] = {
 KINDS: Final = tuple(KIND_NAMES.values())
 
 
-class Shadow(models.Model):
+class Shadow(CellRun):
     """Run of a draft over real events of a pipe without sending, and its comparison (docs/decisions/0494).
 
     running -> stopping, done, failed; stopping -> stopped, done. The driver of the cell reports its progress; a run
@@ -53,9 +52,6 @@ class Shadow(models.Model):
     id = models.CharField(primary_key=True, max_length=32, default=id_maker("shadow"), editable=False)
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="shadows")
     pipe = models.ForeignKey(Pipe, models.PROTECT, related_name="shadows")
-    cell = models.ForeignKey(Cell, models.PROTECT, related_name="+", help_text="Cell whose driver runs it.")
-    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+")
-    created_at = models.DateTimeField()
     spec = models.JSONField(help_text="The draft, checked as for publication.")
     revision = models.PositiveIntegerField(help_text="Number of the live revision at the start.")
     based_on = models.PositiveIntegerField(help_text="Number of the newest revision at the start.")
@@ -64,15 +60,7 @@ class Shadow(models.Model):
     until = models.DateTimeField(null=True, help_text="End of the ingest times; null to follow live traffic.")
     most_events = models.PositiveIntegerField(help_text="Events after which it ends; 0 for no limit.")
     state = models.CharField(max_length=8, choices=State, default=State.RUNNING)
-    state_since = models.DateTimeField()
-    version = models.PositiveIntegerField(default=1)
     why_stopped = models.CharField(max_length=100, blank=True, help_text="Why Penstock stopped it; else empty.")
-    started_at = models.DateTimeField(null=True, help_text="Time from which the driver knew its ends.")
-    progress_at = models.DateTimeField(null=True, help_text="Time of the latest progress.")
-    finished_at = models.DateTimeField(null=True)
-    reached = models.JSONField(default=dict)
-    ends = models.JSONField(default=dict)
-    read = models.BigIntegerField(default=0, help_text="Records read, also those of other pipes.")
     events = models.BigIntegerField(default=0, help_text="Events compared.")
     units = models.JSONField(default=dict)
     fields = models.JSONField(default=dict)
@@ -82,7 +70,6 @@ class Shadow(models.Model):
     live_cpu_us = models.BigIntegerField(default=0, help_text="CPU time of the live revision for these events.")
     draft_cpu_us = models.BigIntegerField(default=0, help_text="CPU time of the draft for these events.")
     compared_until = models.DateTimeField(null=True, help_text="Ingest time up to which all events are compared.")
-    error = models.CharField(max_length=300, blank=True)
 
     class Meta:
         constraints = [
@@ -98,24 +85,9 @@ class Shadow(models.Model):
         return f"shadow run against revision {self.revision}: {self.state}"
 
     @property
-    def is_under_way(self) -> bool:
-        """True until the driver has reported its end."""
-        return self.state in self.UNDER_WAY
-
-    @property
-    def is_waiting(self) -> bool:
-        """True if it is running and the driver has not begun; `error` may say what it waits for."""
-        return self.state == self.State.RUNNING and self.started_at is None
-
-    @property
     def follows(self) -> bool:
         """True if it follows live traffic until it is stopped."""
         return self.until is None
-
-    @property
-    def unread(self) -> int:
-        """Records up to its ends that are not read yet; 0 if the ends are not known."""
-        return sum(max(0, end - self.reached.get(place, end)) for place, end in self.ends.items())
 
     @property
     def is_complete(self) -> bool:
@@ -131,7 +103,5 @@ class Shadow(models.Model):
             return None
         if self.state == self.State.DONE or self.is_complete:
             return 1.0
-        total = self.read + self.unread
-        by_read = self.read / total if total else None
         by_events = self.events / self.most_events if self.most_events and self.started_at else None
-        return max((part for part in (by_read, by_events) if part is not None), default=None)
+        return max((part for part in (self.read_part, by_events) if part is not None), default=None)

@@ -15,8 +15,9 @@ from dataplane.spec import (
     beginning_of,
     destination_of,
 )
+from mgmt.cells.queries.pipe_migrations import last_switch_after
 from mgmt.errors import InvalidValue, NothingToReplayError, PipeClosedError, ReplayInProgressError, ServiceError
-from mgmt.models import Backfill, Destination, PipeMigration, PipeRevision, Ramp, Replay
+from mgmt.models import Backfill, Destination, PipeRevision, Ramp, Replay
 from mgmt.quotas.queries import quotas_for
 from mgmt.replays.services.replays import ReplayRequest, start_replay
 from mgmt.replays.unsent import unsent_revisions
@@ -147,9 +148,9 @@ def _since(row: Backfill) -> datetime:
 
     The pipe's cell has none from before the pipe was migrated to it.
     """
-    moved = PipeMigration.objects.filter(pipe=row.pipe_id, switched_at__isnull=False).order_by("-switched_at")
-    times = (row.pipe.created_at, moved.values_list("switched_at", flat=True).first(), beginning_at(row.beginning))
-    return max(one for one in times if one is not None)
+    beginning = beginning_at(row.beginning)
+    since = row.pipe.created_at if beginning is None else max(row.pipe.created_at, beginning)
+    return last_switch_after(row.pipe, since) or since
 
 
 def _backfilled(row: Backfill, since: datetime) -> set[int]:

@@ -25,7 +25,7 @@ _FIRST_STREAMED: Final = 946_684_800_000_000 * VERSIONS_PER_US  # 2000-01-01; ot
 class RowAnswer(Struct, frozen=True):
     """A row. `version` is text, since it exceeds the whole numbers that a double can hold.
 
-    changed_at: when the event that wrote the row was received, in RFC 3339; None for a row that no event wrote
+    changed_at: when the row was written, in RFC 3339; None for a row that was entered before a pipe wrote the table
     """
 
     key: str

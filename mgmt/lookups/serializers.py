@@ -65,7 +65,8 @@ class LookupRowOut(serializers.Serializer[Any]):
     row = serializers.JSONField(help_text="The row, an object.")
     version = serializers.CharField(help_text="Grows with each change of the row. Text, since it may exceed 2^53.")
     changed_at = serializers.DateTimeField(
-        allow_null=True, help_text="When the event that wrote the row was received; null for a row that no event wrote."
+        allow_null=True,
+        help_text="When the row was written; null for a row that was entered before a pipe wrote the table.",
     )
 
 

@@ -22,7 +22,7 @@ PAGE: Final = 50
 
 @dataclass(frozen=True)
 class LookupRowLine:
-    """A row: its object as JSON text. `changed_at`: None if no event wrote it."""
+    """A row: its object as JSON text. `changed_at`: None if it was entered before a pipe wrote the table."""
 
     key: str
     row: str

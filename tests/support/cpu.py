@@ -10,6 +10,8 @@ from tests.support.reference import REFERENCE_S, reference_s
 
 NOISE_NS = 5.0  # per byte; a shorter run cannot be distinguished from its own overhead
 
+PAUSE_S = 0.05  # before the second run; later pauses are longer, so that five runs over a bound take over a second
+
 TRACED = 10  # how many times slower lines of Python run while coverage is measured
 
 
@@ -33,10 +35,13 @@ def cpu_s(work: Callable[[], object], bound_s: float = 0.0, tries: int = 5) -> f
 
     One run within `bound_s` is enough, and so is one that exceeds it beyond any noise. Runs after one over the bound
     are scaled by the machine's speed at that moment: bounds are times of the machine of tests.support.reference.
+    Each of them waits longer than the one before: on a busy host, several short runs in a row are all slow.
     """
     best, slowness = float("inf"), 1.0
     with no_collector():
-        for _ in range(tries):
+        for number in range(tries):
+            if bound_s:
+                time.sleep(PAUSE_S * number**2)
             began = time.thread_time()
             work()
             spent_s = (time.thread_time() - began) / slowdown()

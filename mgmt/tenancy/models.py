@@ -1,13 +1,27 @@
 """Models of users, tenants, roles and rate-limit counters."""
 
+from typing import NamedTuple
+
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 
 from mgmt.ids import id_maker
 
 
+class Grant(NamedTuple):
+    """Limits of a request that an API token authenticates: one tenant, at most `role`, and one pipe if it is named."""
+
+    token_id: str
+    token_name: str
+    tenant_id: str
+    role: str
+    pipe_id: str | None = None
+
+
 class User(AbstractUser):
     """User account. An own class from the first migration, because Django cannot swap the user model later."""
+
+    grant: Grant | None = None  # set on the user of one request by token authentication; never stored
 
 
 class Tenant(models.Model):

@@ -107,9 +107,9 @@ reference: $(RUN_STAMP) ## generate the pages of steps, expressions, metrics and
 hooks: ## have git check the titles of your commits
 	@git config core.hooksPath .githooks
 
-lake-recompute: $(RUN_STAMP) ## rewrite a span of a lake table: PIPE= DESTINATION= REVISION= [SINCE= UNTIL=], times as 2026-11-21T12:00:00Z
+lake-recompute: $(RUN_STAMP) ## rewrite a span of a lake table: PIPE= DESTINATION= REVISION= [SINCE= UNTIL= KEY=], times as 2026-11-21T12:00:00Z
 	@$(BIN)/python -m localbox run -- $(BIN)/python -m dataplane.jobs.lake_recompute --pipe "$(PIPE)" \
-		--destination "$(DESTINATION)" --revision "$(REVISION)" --since "$(SINCE)" --until "$(UNTIL)"
+		--destination "$(DESTINATION)" --revision "$(REVISION)" --since "$(SINCE)" --until "$(UNTIL)" $(if $(KEY),--key "$(KEY)")
 
 bench: $(DEV_STAMP) ## measure each hop against a raw baseline, write var/bench/bench.json
 	@$(BIN)/python -m tests.bench $(ONLY)

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +20,8 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from dataplane.jobs.lake_columns import TypedColumns, UntypableError, typed_columns_of
 from dataplane.jobs.lake_table import LakeTable
 from dataplane.jobs.lake_writer import table_path
-from dataplane.jobs.recompute_task import RecomputeRequest, RecomputeTask
+from dataplane.jobs.recompute_task import ASKED, RECOMPUTED, SENT, RecomputeRequest, RecomputeTask, verdicts
+from dataplane.jobs.recompute_windows import WindowTask, refolded_results
 from dataplane.plan import compile_plan
 from dataplane.process.plans import PlanCache
 from dataplane.runtime.lake_conf import LAKE_CONF
@@ -33,10 +35,6 @@ log = logging.getLogger("lake-recompute")
 
 MARGIN_US: Final = 60_000_000  # clocks of ingest and brokers differ, and lanes may not have written the last minute yet
 READ_WITHIN_S: Final = 30.0
-_RECOMPUTED: Final = (
-    "id string, position long, child int, pipe string, revision int, source string, event_time_us long, "
-    "ingest_time_us long, date date, hour int, value binary"
-)
 
 
 class CannotRecomputeError(Exception):
@@ -61,26 +59,55 @@ def recompute(
     if not isinstance(destination, LakeDestination):
         raise CannotRecomputeError(f"needs a lake destination of that revision, got {request.destination}")
     typed = typed_columns(table, pipe.tenant, request, destination)
-    if any(
-        isinstance(record, PlanRecord)
-        and record.pipe == request.pipe
-        and (record.spec.dedup is not None or bool(record.spec.windows))
-        for record in table
-    ):
-        raise CannotRecomputeError("needs a pipe without dedup and windows: their results depend on more than the plan")
-    salt = PlanCache(table, settings.fernet_keys).salt(request.pipe) if compile_plan(plan.spec).needs_salt else b""
+    earlier = {one.revision: one.spec for one in table if isinstance(one, PlanRecord) and one.pipe == request.pipe}
+    hashes = any(compile_plan(spec).needs_salt for spec in earlier.values())
+    salt = PlanCache(table, settings.fernet_keys).salt(request.pipe) if hashes else b""
     if salt is None:
-        raise CannotRecomputeError("needs the tenant's salt and PENSTOCK_FERNET_KEYS: a step of the revision hashes")
+        raise CannotRecomputeError("needs the tenant's salt and PENSTOCK_FERNET_KEYS: a step of a revision hashes")
     topic = cell.topics["ingest"]
     records = _ingested(spark, settings, topic)
-    span = request._replace(since_us=max(request.since_us, _retained_since_us(records)))
-    task = RecomputeTask(span, plan.spec, salt, pipe.tenant, topic.generation, lookup_folder(settings.var))
-    recomputed = spark.createDataFrame(records.rdd.mapPartitions(task.rows), _RECOMPUTED)
-    path = table_path(settings.lakes, destination, pipe.tenant, request.pipe, request.destination)
-    micros = "unix_micros(ingest_time)"
-    where = f"{micros} >= {span.since_us} AND {micros} < {span.until_us}"
-    LakeTable(spark, path, typed).replace(recomputed, where)
+    complete_us = _retained_since_us(records)
+    span = request._replace(since_us=max(request.since_us, complete_us))
+    dedup = {number: spec.dedup for number, spec in earlier.items() if spec.dedup is not None}
+    lookups = lookup_folder(settings.var)
+    task = RecomputeTask(span, plan.spec, salt, pipe.tenant, topic.generation, lookups, complete_us, dedup)
+    made = _made(spark, records, task, WindowTask(task, earlier)).persist()
+    try:
+        path = table_path(settings.lakes, destination, pipe.tenant, request.pipe, request.destination)
+        lake, rows, micros = LakeTable(spark, path, typed), made.where("child >= 0"), "unix_micros(ingest_time)"
+        if request.key is None:
+            lake.replace(rows, f"{micros} >= {span.since_us} AND {micros} < {span.until_us}")
+        else:  # results of windows are sent later than their events
+            lake.replace_events(rows, made.where("child < 0").select("position"), f"{micros} >= {span.since_us}")
+    finally:
+        made.unpersist()
     return span
+
+
+def _made(spark: SparkSession, records: DataFrame, task: RecomputeTask, windows: WindowTask) -> DataFrame:
+    """Return the table rows of the request, and a row of child EVENT or ASKED for each event whose rows to replace.
+
+    Raises CannotRecomputeError if dedup has not judged an event yet: it may be a repeat.
+    """
+    made = spark.createDataFrame(records.rdd.mapPartitions(task.rows), RECOMPUTED)
+    repeats = None
+    if task.dedup:
+        by_pipe = partial(verdicts, task.request.pipe)
+        judged = spark.createDataFrame(records.rdd.mapPartitions(by_pipe), "position long, is_repeat boolean")
+        repeats = judged.where("is_repeat").select("position")
+    if repeats is not None and task.spec.dedup is not None:
+        waiting = made.where(f"child = {ASKED}").join(judged, "position", "left_anti").count()
+        if waiting:
+            raise CannotRecomputeError(
+                f"needs a range that dedup has judged, but {waiting} of its events wait; use an earlier --until"
+            )
+        made = made.where("child < 0").unionByName(made.where("child >= 0").join(repeats, "position", "left_anti"))
+    if task.spec.windows:
+        sent = spark.createDataFrame(records.rdd.mapPartitions(task.sent_results), SENT)
+        refolded = refolded_results(spark, records, windows, repeats)
+        results = sent.join(refolded, "id", "left")
+        made = made.unionByName(spark.createDataFrame(results.rdd.mapPartitions(task.result_rows), RECOMPUTED))
+    return made
 
 
 def typed_columns(
@@ -111,7 +138,8 @@ def _ingested(spark: SparkSession, settings: DataPlaneSettings, topic: TopicReco
     options |= {"startingOffsets": "earliest", "endingOffsets": "latest"}
     events: DataFrame = spark.read.format("kafka").options(**options).load()
     header = F.col("headers")[0]["value"].alias("header")
-    return events.select("partition", "offset", "timestamp", "value", header)
+    last = F.element_at("headers", -1).alias("last")
+    return events.select("partition", "offset", "timestamp", "key", "value", header, last)
 
 
 def _retained_since_us(records: DataFrame) -> int:
@@ -152,11 +180,12 @@ def _parsed(arguments: list[str] | None) -> RecomputeRequest:
     parser.add_argument(
         "--until", default="", help="ingest time (RFC 3339) at which the range ends; default: one minute ago"
     )
+    parser.add_argument("--key", help="only events with this key, such as a customer's id; default: all events")
     given = parser.parse_args(arguments)
     latest_us = time.time_ns() // 1_000 - MARGIN_US
     until_us = min(latest_us, time_us(given.until)) if given.until else latest_us
     since_us = time_us(given.since) if given.since else 0
-    return RecomputeRequest(given.pipe, given.destination, given.revision, since_us, until_us)
+    return RecomputeRequest(given.pipe, given.destination, given.revision, since_us, until_us, given.key)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -174,7 +203,8 @@ def main(arguments: list[str] | None = None) -> int:
     finally:
         reader.close()
     since, until = (datetime.fromtimestamp(us / 1e6, UTC).isoformat() for us in (span.since_us, span.until_us))
-    print(f"rewritten: rows of events ingested from {since} until {until}")  # noqa: T201
+    events = "events" if request.key is None else f"events with the key {request.key!r}"
+    print(f"rewritten: rows of {events} ingested from {since} until {until}")  # noqa: T201
     return 0
 
 

@@ -70,6 +70,31 @@ class LakeTable:
         with self._encoded_times(records.sparkSession, self._typed is not None):
             writer.options(**options, **self._evolution()).save(self._path)
 
+    def replace_events(self, records: DataFrame, positions: DataFrame, where: str) -> None:
+        """Replace all rows at these positions in one commit; rows at others, which may be appended meanwhile, stay.
+
+        records:   as for `replace`
+        positions: column `position`; those without a row in `records` lose theirs
+        where:     predicate (never customer text) that holds for all rows of these positions
+        """
+        if not self._exists():
+            self.replace(records, where)
+            return
+        rows, key = self._rows(records), ["date", "hour", "position", "child"]
+        with self._encoded_times(records.sparkSession, self._typed is not None):
+            if self._typed is not None:  # a merge adds no columns
+                rows.limit(0).write.format("delta").mode("append").options(**self._evolution()).save(self._path)
+            held = self._spark.read.format("delta").load(self._path).where(where).select(key)
+            gone = held.join(positions, "position", "left_semi").join(rows, key, "left_anti")
+            source = rows.withColumn("is_gone", F.lit(False)).unionByName(
+                gone.withColumn("is_gone", F.lit(True)), allowMissingColumns=True
+            )
+            columns = {name: f"source.`{name}`" for name in rows.columns}
+            same = " AND ".join(f"held.{name} = source.{name}" for name in key)
+            merge = self._delta().alias("held").merge(source.alias("source")._jdf, same)
+            merge = merge.whenMatched("source.is_gone").delete().whenMatched().updateExpr(columns)
+            merge.whenNotMatched("NOT source.is_gone").insertExpr(columns).execute()
+
     def compact(self) -> None:
         """Compact the small files of each hour; readers see either the old files or the new one."""
         # Also those of a table that has lost the option: its earlier rows are typed.

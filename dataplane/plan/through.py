@@ -1,6 +1,7 @@
 """Run one message through a whole plan, for batch jobs; the stages are those of the lanes. Pure."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -84,16 +85,18 @@ def pass_through(
     rows: TableRows,
     *,
     check: Callable[[], None] = lambda: None,
+    tap: Callable[[MessageMeta, Any], None] | None = None,
 ) -> Passage:
     """Run an ingested message through the plan to the chosen destinations.
 
     In:   the message's meta with its position, its body, and the tenant's look-up tables. `check` is called before each
-          stage of a unit, and raises StageError if the message has taken too long.
+          stage of a unit, and raises StageError if the message has taken too long. `tap` is called with each unit
+          that windows take, and its decoded body.
     Out:  what the chosen destinations receive, and where the other units ended. A unit that passed the route has an
           entry for each chosen destination among its destinations; if there is none, it has one entry in `ended`.
     """
     passage = Passage()
-    return _Pass(plan, chosen, rows, check, passage).run(_Unit(meta, body))
+    return _Pass(plan, chosen, rows, passage, check=check, tap=tap).run(_Unit(meta, body))
 
 
 class _Pass:
@@ -102,18 +105,29 @@ class _Pass:
         plan: CompiledPlan,
         chosen: Collection[str],
         rows: TableRows,
-        check: Callable[[], None],
         passage: Passage,
+        *,
+        check: Callable[[], None],
+        tap: Callable[[MessageMeta, Any], None] | None,
     ) -> None:
-        self._plan, self._chosen, self._rows, self._check, self._passage = plan, chosen, rows, check, passage
+        self._plan, self._chosen, self._rows, self._passage = plan, chosen, rows, passage
+        self._check, self._tap = check, tap
 
     def run(self, unit: _Unit) -> Passage:
         is_result = bool(self._plan.windows) and unit.meta.source.startswith(WINDOW_SOURCE)
         self._note_about(unit)
         for one in [unit] if is_result else self._normalized(unit):
-            if is_result or self._is_enriched(one):
+            if is_result:
+                self._deliver(one)
+            elif self._is_enriched(one):
+                self._tapped(one)
                 self._deliver(one)
         return self._passage
+
+    def _tapped(self, unit: _Unit) -> None:
+        if self._tap is not None:
+            with suppress(StageError):  # a body that is not JSON is in no window
+                self._tap(unit.meta, unit.read())
 
     def _note_about(self, unit: _Unit) -> None:
         if self._plan.needs_about:

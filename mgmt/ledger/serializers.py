@@ -57,10 +57,9 @@ class SharesOut(serializers.Serializer[Any]):
     )
 
 
-class TimingOut(serializers.Serializer[Any]):
-    """Latency of a pipe within a time range."""
+class LatencyOut(serializers.Serializer[Any]):
+    """Lags and process durations by node, and the breakdown of the delivery time."""
 
-    range = serializers.CharField()
     nodes = NodeTimingOut(many=True)
     parts = PartOut(
         source="pie",
@@ -78,6 +77,12 @@ class TimingOut(serializers.Serializer[Any]):
         allow_null=True, help_text="95th percentile of the time from `event_time` to the destination's response."
     )
     skewed = serializers.BooleanField(help_text="True if the clock of a source is ahead of Penstock's.")
+
+
+class TimingOut(LatencyOut):
+    """Latency of a pipe within a time range."""
+
+    range = serializers.CharField()
     series = SharesOut(many=True)
 
 
@@ -204,15 +209,20 @@ class LostMessageOut(serializers.Serializer[Any]):
     seen = serializers.ListField(child=serializers.CharField(), help_text="Nodes that saw it, in order of travel.")
 
 
-class MinuteLossesOut(serializers.Serializer[Any]):
-    """Loss table of one minute: its lost messages by node."""
+class LossesOut(serializers.Serializer[Any]):
+    """Loss by node, and the lost messages."""
 
-    minute = serializers.IntegerField(help_text=MINUTE)
     loss = LossOut()
     results = LostMessageOut(many=True)
     next_offset = serializers.IntegerField(
         allow_null=True, help_text="`offset` of the next messages; null after the last message."
     )
+
+
+class MinuteLossesOut(LossesOut):
+    """Loss table of one minute: its lost messages by node."""
+
+    minute = serializers.IntegerField(help_text=MINUTE)
 
 
 _PERCENTILES: Final = {"p50_us": 2100, "p95_us": 7800, "p99_us": 12050, "max_us": 15200, "count": 240}

@@ -7,12 +7,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from dataplane.ledger.bins import Bin
+from mgmt.ledger.api import MOST_OFFSET, OFFSET
 from mgmt.ledger.queries.minutes import Counts
+from mgmt.ledger.serializers import LatencyOut, LossesOut
 from mgmt.models import Replay
-from mgmt.replays.queries import backfills_of, replay_account, replay_units, replays_of
+from mgmt.replays.queries import backfills_of, replay_account, replay_losses, replay_timing, replay_units, replays_of
 from mgmt.replays.serializers import (
     BACKFILLS_EXAMPLE,
     REPLAY_DETAIL_EXAMPLE,
+    REPLAY_LOSSES_EXAMPLE,
+    REPLAY_TIMING_EXAMPLE,
     REPLAY_UNITS_EXAMPLE,
     REPLAYS_EXAMPLE,
     BackfillOut,
@@ -28,7 +32,7 @@ from mgmt.services import ReplayRequest, abort_replay, pause_replay, repeat_fail
 from mgmt.web import access
 from mgmt.web.api_view import View, body_of
 from mgmt.web.openapi import LIMIT, PAGE_PARAMETERS, answers, example, operation
-from mgmt.web.pagination import MAX_LIMIT, KeysetPage, choice_of, limit_of, page_of
+from mgmt.web.pagination import MAX_LIMIT, KeysetPage, choice_of, limit_of, number_in, page_of
 from mgmt.web.throttling import ApiThrottle, SearchThrottle
 
 BIN = OpenApiParameter("bin", str, enum=[str(name) for name in Bin], description="Default: `dead`.")
@@ -177,6 +181,43 @@ class ReplayUnitsView(View):
         name = Bin(choice_of(request, "bin", [str(one) for one in Bin], Bin.DEAD))
         found, more = replay_units(row, name, limit_of(request, MAX_LIMIT))
         return Response(ReplayUnitsOut({"bin": name, "results": found, "more": more}).data)
+
+
+class ReplayLossesView(View):
+    """Loss table of a replay."""
+
+    @operation(
+        "list_replay_losses",
+        parameters=[LIMIT, OFFSET],
+        responses=answers(200, LossesOut, "not-found"),
+        examples=[example(REPLAY_LOSSES_EXAMPLE)],
+    )
+    def get(self, request: Request, pipe: str, replay: str) -> Response:
+        """Return the loss of a replay by node and end to end, and the lost messages with the nodes that saw them.
+
+        The losses are final when the result of the replay is.
+        """
+        row = access.get_replay(self.user, pipe, replay)
+        first = number_in(request, "offset", 0, least=0, most=MOST_OFFSET)
+        found = replay_losses(row, first=first, most=limit_of(request, MAX_LIMIT))
+        body = {"loss": found.loss, "results": found.messages, "next_offset": found.next_offset}
+        return Response(LossesOut(body).data)
+
+
+class ReplayTimingView(View):
+    """Lags and process durations of a replay by node, and the breakdown of the delivery time."""
+
+    @operation(
+        "get_replay_timing",
+        responses=answers(200, LatencyOut, "not-found"),
+        examples=[example(REPLAY_TIMING_EXAMPLE)],
+    )
+    def get(self, _request: Request, pipe: str, replay: str) -> Response:
+        """Return the lags and process durations of each node, and the breakdown of the time of delivered messages.
+
+        The time of a copy is measured from the ingest of the original: its time in queues includes the event's age.
+        """
+        return Response(LatencyOut(replay_timing(access.get_replay(self.user, pipe, replay))).data)
 
 
 def _created(replay: Replay) -> Response:

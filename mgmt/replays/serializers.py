@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from rest_framework import serializers
 
-from mgmt.ledger.serializers import MinuteUnitOut
+from mgmt.ledger.serializers import LOSSES_EXAMPLE, TIMING_EXAMPLE, MinuteUnitOut
 from mgmt.models import Replay
 from mgmt.pipes.serializers import NAME
 from mgmt.replays.services.replays import (
@@ -258,4 +258,8 @@ REPLAY_UNITS_EXAMPLE: Final = {
         {"position": "1-3-48210", "destination": "crm", "child": 0, "last_seen": "", "last_seen_words": ""},
     ],
     "more": 0,
+}
+REPLAY_LOSSES_EXAMPLE: Final = {name: value for name, value in LOSSES_EXAMPLE.items() if name != "minute"}
+REPLAY_TIMING_EXAMPLE: Final = {
+    name: value for name, value in TIMING_EXAMPLE.items() if name not in ("range", "series")
 }

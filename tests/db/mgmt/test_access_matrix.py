@@ -252,6 +252,8 @@ def test_role_may_do_exactly_what_the_table_allows(
         "pipes/{pipe}/moves/{move}/",
         "pipes/{pipe}/replays/{replay}/",
         "pipes/{pipe}/replays/{replay}/units/",
+        "pipes/{pipe}/replays/{replay}/losses/",
+        "pipes/{pipe}/replays/{replay}/timing/",
         "pipes/{pipe}/shadows/{shadow}/",
         "pipes/{pipe}/alerts/{alert}/",
         "pipes/{pipe}/dead-letters/{letter}/",

@@ -9,8 +9,17 @@ from pytest_django.fixtures import DjangoAssertNumQueries
 from rest_framework.test import APIClient
 
 from dataplane.ledger.bins import Bin
-from mgmt.models import Pipe, Replay, SettledOffset, User
-from mgmt.replays.serializers import REPLAY_DETAIL_EXAMPLE, REPLAY_UNITS_EXAMPLE, ReplayDetailOut, ReplayUnitsOut
+from dataplane.ledger.sketch import LagSketch
+from mgmt.ledger.serializers import LatencyOut, LossesOut
+from mgmt.models import LagRow, Pipe, Replay, SettledOffset, User
+from mgmt.replays.serializers import (
+    REPLAY_DETAIL_EXAMPLE,
+    REPLAY_LOSSES_EXAMPLE,
+    REPLAY_TIMING_EXAMPLE,
+    REPLAY_UNITS_EXAMPLE,
+    ReplayDetailOut,
+    ReplayUnitsOut,
+)
 from mgmt.replays.services import repeats
 from mgmt.services import pause_pipe
 from tests.db.cast import MakeClient
@@ -164,6 +173,36 @@ def test_messages_of_a_bin_are_listed_with_their_positions(
     assert client.get(f"{base}{row.id}/units/", {"bin": "gone"}).json()["errors"][0]["parameter"] == "bin"
 
 
+def test_losses_of_a_replay_name_each_message_and_where_it_was_last_seen(client: APIClient, base: str, pipe: Pipe):
+    row = a_replay(pipe)
+    replay_facts(row, range(10), delivered=range(8))
+    assert client.get(f"{base}{row.id}/losses/").json()["loss"]["lost"] == 0, "queued messages are not lost"
+    for purpose in ("ingest", "egress"):
+        SettledOffset.objects.create(topic=f"penstock.c1.{purpose}.g1", partition=0, offset=100)
+    found = client.get(f"{base}{row.id}/losses/", {"limit": 1}).json()
+    assert (found["loss"]["due"], found["loss"]["lost"], found["loss"]["share"]) == (10, 2, 0.2)
+    nodes = {one["node"]: one["lost"] for one in found["loss"]["nodes"]}
+    assert nodes["transmit:crm"] == 2
+    (first,) = found["results"]
+    (second,) = client.get(f"{base}{row.id}/losses/", {"offset": found["next_offset"]}).json()["results"]
+    assert [first["position"], second["position"]] == ["1-0-8", "1-0-9"]
+    assert client.get(f"{base}{row.id}/losses/", {"offset": -1}).json()["errors"][0]["parameter"] == "offset"
+
+
+def test_timing_of_a_replay_is_that_of_its_own_messages(client: APIClient, base: str, pipe: Pipe):
+    row = a_replay(pipe)
+    for account, took_us in ((row.id, 7_000), (pipe.id, 900_000)):
+        sketch = LagSketch()
+        sketch.add([took_us])
+        place = {"pipe_id": account, "bucket": row.bucket, "node": "transmit:crm", "audit_partition": 0}
+        LagRow.objects.create(**place, own=sketch.encode())
+    found = client.get(f"{base}{row.id}/timing/").json()
+    (node,) = found["nodes"]
+    assert node["node"] == "transmit:crm"
+    assert node["process_duration"]["max_us"] == 7_000
+    assert "range" not in found
+
+
 def test_failed_events_are_repeated(client: APIClient, base: str, pipe: Pipe, monkeypatch: pytest.MonkeyPatch):
     row = a_replay(pipe)
     replay_facts(row, range(10), delivered=range(6), dead=[6])
@@ -192,4 +231,6 @@ def test_replay_of_another_pipe_is_not_found(client: APIClient, base: str, pipe:
 def test_examples_have_the_fields_of_the_answers():
     assert set(REPLAY_DETAIL_EXAMPLE) == set(ReplayDetailOut().fields)
     assert set(REPLAY_UNITS_EXAMPLE) == set(ReplayUnitsOut().fields)
+    assert set(REPLAY_LOSSES_EXAMPLE) == set(LossesOut().fields)
+    assert set(REPLAY_TIMING_EXAMPLE) == set(LatencyOut().fields)
     assert set(REPLAY_DETAIL_EXAMPLE["account"]["bins"]) <= set(Bin)

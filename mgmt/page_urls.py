@@ -156,6 +156,7 @@ urlpatterns = [
     path("pipes/<str:pipe_id>/sources/<str:name>/event-types/", event_types_pages.event_types, name="event_types"),
     path("pipes/<str:pipe_id>/loss-threshold/", settings.set_loss_threshold, name="set_loss_threshold"),
     path("pipes/<str:pipe_id>/keys/", settings.create_key, name="create_key"),
+    path("pipes/<str:pipe_id>/keys/<str:key_id>/rotate/", settings.rotate_key, name="rotate_key"),
     path("pipes/<str:pipe_id>/keys/<str:key_id>/revoke/", settings.revoke_key, name="revoke_key"),
     path("pipes/<str:pipe_id>/destinations/<str:name>/secret/", settings.rotate_secret, name="rotate_secret"),
 ]

@@ -184,6 +184,7 @@ NEEDS = {
     ("put", "/api/v1/pipes/{pipe}/sources/shop/event-types/"): access.SET_EVENT_TYPES,
     ("post", "/api/v1/pipes/{pipe}/keys/"): access.MAKE_KEY,
     ("post", "/api/v1/pipes/{pipe}/keys/{key}/revoke/"): access.REVOKE_KEY,
+    ("post", "/api/v1/pipes/{pipe}/keys/{key}/rotate/"): access.MAKE_KEY,
     ("post", "/api/v1/pipes/{pipe}/destinations/crm/rotate-secret/"): access.ROTATE_SECRET,
     ("post", "/api/v1/pipes/{pipe}/pause/"): access.PAUSE,
     ("post", "/api/v1/pipes/{pipe}/resume/"): access.PAUSE,

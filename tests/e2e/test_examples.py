@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import requests
@@ -40,7 +40,7 @@ def new_token(box: Box) -> str:
     alice = requests.Session()
     alice.auth = ("alice", said_by(box, "tests/e2e/scene.py", "people")["password"])
     tenant = alice.get(f"{api}/me/", timeout=30).json()["tenants"][0]["id"]
-    body = {"name": "examples", "scope": "publish", "expires_in_days": 1}
+    body: dict[str, Any] = {"name": "examples", "scope": "publish", "expires_in_days": 1}
     answer = alice.post(f"{api}/tenants/{tenant}/tokens/", json=body, timeout=30)
     assert answer.status_code == 201, answer.text
     return str(answer.json()["token"])

@@ -167,7 +167,13 @@ def test_token_of_one_pipe_finds_nothing_else(alice: User, pipe: Pipe, tenant: T
 
 
 def test_token_opens_the_wire_api_of_the_registry(alice: User, tenant: Tenant):
-    assert bearer(token_of(alice, tenant)[1]).get("/registry/subjects").json() == []
+    body, path = {"schema": '"string"'}, "/registry/subjects/names/versions"
+    reader, publisher = (bearer(token_of(alice, tenant, scope=scope)[1]) for scope in ("read", "publish"))
+    assert reader.get("/registry/subjects").json() == []
+    refused = reader.post(path, body)
+    assert (refused.status_code, refused.json()["error_code"]) == (403, 40301)
+    assert publisher.post(path, body).status_code == 200
+    assert reader.get("/registry/subjects").json() == ["names"]
     assert bearer("pst_0").get("/registry/subjects").status_code == 401
 
 

@@ -42,6 +42,7 @@ from mgmt.errors import (
     EventTypesConflictError,
     FixNotLiveError,
     InvalidValue,
+    KeyEndedError,
     LimitReachedError,
     MigrationInProgressError,
     NameTakenError,
@@ -84,7 +85,7 @@ from mgmt.lookups.services import (
     upload_rows,
 )
 from mgmt.patterns.services import ignore_field, watch_field
-from mgmt.pipes.services.keys import create_api_key, revoke_api_key
+from mgmt.pipes.services.keys import create_api_key, revoke_api_key, rotate_api_key
 from mgmt.pipes.services.pipes import (
     check_new_pipe,
     close_pipe,
@@ -148,6 +149,12 @@ from mgmt.shadows.services.shadows import (
 )
 from mgmt.tenancy.services.sign_in import make_sign_in_link, user_for_sign_in_token
 from mgmt.tenancy.services.tenants import add_member, create_tenant
+from mgmt.tokens.services.service_accounts import (
+    change_service_account,
+    create_service_account,
+    remove_service_account,
+)
+from mgmt.tokens.services.tokens import create_token, revoke_token, revoke_tokens_of
 
 __all__ = [
     "AdmissionCompleteError",
@@ -160,6 +167,7 @@ __all__ = [
     "EventTypesConflictError",
     "FixNotLiveError",
     "InvalidValue",
+    "KeyEndedError",
     "LimitReachedError",
     "MigrationInProgressError",
     "NameTakenError",
@@ -205,6 +213,7 @@ __all__ = [
     "begin_step",
     "cancel_migration",
     "cancel_redrive",
+    "change_service_account",
     "channel_of_token",
     "check_new_pipe",
     "check_replay",
@@ -217,7 +226,9 @@ __all__ = [
     "create_catalogue_link",
     "create_lookup_table",
     "create_pipe",
+    "create_service_account",
     "create_tenant",
+    "create_token",
     "current_revision",
     "delete_lookup_table",
     "deprecate_subject",
@@ -253,6 +264,7 @@ __all__ = [
     "register_version",
     "remove_alert_channel",
     "remove_row",
+    "remove_service_account",
     "rename_pipe",
     "reopen_pipe",
     "repeat_failed",
@@ -271,8 +283,11 @@ __all__ = [
     "reverse_migration",
     "revoke_api_key",
     "revoke_catalogue_link",
+    "revoke_token",
+    "revoke_tokens_of",
     "roll_back",
     "roll_back_ramp",
+    "rotate_api_key",
     "rotate_signing_secret",
     "set_credential",
     "set_default_compatibility",

@@ -84,7 +84,11 @@ def test_responses_contain_no_secret(api: APIClient, pipe: Pipe):
 
 def test_me_returns_the_users_tenants_and_roles(bob: User, tenant: Tenant, client_of: MakeClient):
     answer = client_of(bob).get("/api/v1/me/").json()
-    assert answer == {"username": "bob", "tenants": [{"id": tenant.id, "name": "Alice's", "role": "editor"}]}
+    assert answer == {
+        "username": "bob",
+        "tenants": [{"id": tenant.id, "name": "Alice's", "role": "editor"}],
+        "token": None,
+    }
 
 
 def test_member_of_two_tenants_must_name_the_tenant(alice: User, tenant: Tenant, api: APIClient, a_spec: MakeSpec):

@@ -98,6 +98,7 @@ from mgmt.sequences.api import SequenceView
 from mgmt.shadows.api import PromoteShadowView, ShadowsView, ShadowView, StopShadowView
 from mgmt.tail.api import TailView
 from mgmt.tenancy.api import DocumentView, MembersView, MeView, ProblemView
+from mgmt.tokens.api import ServiceAccountsView, ServiceAccountView, TokensView, TokenView
 from mgmt.usage.api import AllUsageView, PipeUsageView, TenantUsageView
 from mgmt.windows.api import CurrentView, WindowsView
 
@@ -279,6 +280,14 @@ urlpatterns = [
     path("tenants/<row_id:tenant>/summary/", SummaryView.as_view(), name="summary"),
     path("tenants/<row_id:tenant>/pipes/", PipeSummariesView.as_view(), name="pipe-summaries"),
     path("tenants/<row_id:tenant>/members/", MembersView.as_view(), name="members"),
+    path("tenants/<row_id:tenant>/tokens/", TokensView.as_view(), name="tokens"),
+    path("tenants/<row_id:tenant>/tokens/<row_id:token>/", TokenView.as_view(), name="token"),
+    path("tenants/<row_id:tenant>/service-accounts/", ServiceAccountsView.as_view(), name="service-accounts"),
+    path(
+        "tenants/<row_id:tenant>/service-accounts/<row_id:account>/",
+        ServiceAccountView.as_view(),
+        name="service-account",
+    ),
     path("tenants/<row_id:tenant>/usage/", TenantUsageView.as_view(), name="tenant-usage"),
     path("tenants/<row_id:tenant>/messages/", TenantMessagesView.as_view(), name="tenant-messages"),
     path("tenants/<row_id:tenant>/undelivered/", TenantUndeliveredView.as_view(), name="tenant-undelivered"),

@@ -48,6 +48,7 @@ from mgmt.replays.models import Backfill, Replay
 from mgmt.sequences.models import SequenceBreakRow
 from mgmt.shadows.models import Shadow
 from mgmt.tenancy.models import LimitCount, Membership, Tenant, User
+from mgmt.tokens.models import ApiToken, ServiceAccount
 from mgmt.usage.models import Usage
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "Alert",
     "AlertChannel",
     "ApiKey",
+    "ApiToken",
     "AttemptCount",
     "AuditOffset",
     "Backfill",
@@ -119,6 +121,7 @@ __all__ = [
     "SchemaText",
     "Seal",
     "SequenceBreakRow",
+    "ServiceAccount",
     "SettledOffset",
     "Shadow",
     "Source",

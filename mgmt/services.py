@@ -148,6 +148,12 @@ from mgmt.shadows.services.shadows import (
 )
 from mgmt.tenancy.services.sign_in import make_sign_in_link, user_for_sign_in_token
 from mgmt.tenancy.services.tenants import add_member, create_tenant
+from mgmt.tokens.services.service_accounts import (
+    change_service_account,
+    create_service_account,
+    remove_service_account,
+)
+from mgmt.tokens.services.tokens import create_token, revoke_token, revoke_tokens_of
 
 __all__ = [
     "AdmissionCompleteError",
@@ -205,6 +211,7 @@ __all__ = [
     "begin_step",
     "cancel_migration",
     "cancel_redrive",
+    "change_service_account",
     "channel_of_token",
     "check_new_pipe",
     "check_replay",
@@ -217,7 +224,9 @@ __all__ = [
     "create_catalogue_link",
     "create_lookup_table",
     "create_pipe",
+    "create_service_account",
     "create_tenant",
+    "create_token",
     "current_revision",
     "delete_lookup_table",
     "deprecate_subject",
@@ -253,6 +262,7 @@ __all__ = [
     "register_version",
     "remove_alert_channel",
     "remove_row",
+    "remove_service_account",
     "rename_pipe",
     "reopen_pipe",
     "repeat_failed",
@@ -271,6 +281,8 @@ __all__ = [
     "reverse_migration",
     "revoke_api_key",
     "revoke_catalogue_link",
+    "revoke_token",
+    "revoke_tokens_of",
     "roll_back",
     "roll_back_ramp",
     "rotate_signing_secret",

@@ -1,4 +1,4 @@
-"""API keys as text: `psk_`, 160 random bits, a checksum. Pure: the bits come in as an argument.
+"""API keys and tokens as text: a prefix, 160 random bits, a checksum. Pure: the bits come in as an argument.
 
 The checksum lets ingest refuse malformed and mistyped keys without a look-up; it adds no secrecy.
 """
@@ -8,24 +8,27 @@ import re
 import zlib
 from typing import Final
 
-PREFIX: Final = "psk_"
+PREFIX: Final = "psk_"  # of keys to sources
 RANDOM_BYTES: Final = 20
 PREFIX_CHARS: Final = 12  # shown to people: `psk_` and 40 of the 160 bits
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford base 32: no i, l, o, u
-_SHAPE: Final = re.compile(rf"psk_[{_ALPHABET}]{{32}}[{_ALPHABET}]{{6}}")
+_SHAPE: Final = re.compile(rf"[a-z]{{3}}_[{_ALPHABET}]{{32}}[{_ALPHABET}]{{6}}")
 
 
-def key_text(chance: bytes) -> str:
-    """Return the API key of 20 random bytes. Raises ValueError for another number of bytes."""
+def key_text(chance: bytes, prefix: str = PREFIX) -> str:
+    """Return the key of 20 random bytes. Raises ValueError for another number of bytes.
+
+    prefix: three letters and `_`
+    """
     if len(chance) != RANDOM_BYTES:
         raise ValueError(f"a key needs {RANDOM_BYTES} random bytes, got {len(chance)}")
-    body = PREFIX + _base32(int.from_bytes(chance), 32)
+    body = prefix + _base32(int.from_bytes(chance), 32)
     return body + _checksum(body)
 
 
-def key_is_well_formed(key: str) -> bool:
-    """Return True if the text has the format of a key and a correct checksum."""
-    return _SHAPE.fullmatch(key) is not None and key[-6:] == _checksum(key[:-6])
+def key_is_well_formed(key: str, prefix: str = PREFIX) -> bool:
+    """Return True if the text has the format of a key with the prefix, and a correct checksum."""
+    return key.startswith(prefix) and _SHAPE.fullmatch(key) is not None and key[-6:] == _checksum(key[:-6])
 
 
 def key_digest(key: str) -> str:

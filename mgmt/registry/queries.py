@@ -104,9 +104,8 @@ def highest_id(tenant_id: str) -> int:
     return SchemaText.objects.filter(tenant=tenant_id).aggregate(highest=Max("number"))["highest"] or 0
 
 
-def schemas_of(user_id: int) -> QuerySet[SchemaText]:
-    """Return the schemas of all tenants of a user with their versions, newest first."""
-    rows = SchemaText.objects.filter(tenant__memberships__user_id=user_id).order_by("-id")
+def with_versions(rows: QuerySet[SchemaText]) -> QuerySet[SchemaText]:
+    """Return the schemas with their versions."""
     return rows.prefetch_related(Prefetch("versions", SubjectVersion.objects.select_related("subject")))
 
 

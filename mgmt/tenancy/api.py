@@ -24,9 +24,12 @@ class MeView(View):
 
     @operation("get_me", responses=answers(200, MeOut))
     def get(self, _request: Request) -> Response:
-        """Return your user name, your tenants and your role in each."""
-        rows = self.user.memberships.select_related("tenant").order_by("tenant__name", "id")
-        return Response(MeOut({"username": self.user.username, "tenants": rows}).data)
+        """Return your user name, your tenants and your role in each; for a request with an API token, also the token.
+
+        `tenants` then has the token's tenant only, with the role that the token gives.
+        """
+        body = {"username": self.user.username, "tenants": access.memberships_of(self.user), "token": self.request.auth}
+        return Response(MeOut(body).data)
 
 
 class MembersView(View):
@@ -39,8 +42,12 @@ class MembersView(View):
         examples=[example(MEMBERS_EXAMPLE)],
     )
     def get(self, request: Request, tenant: str) -> Response:
-        """List a tenant's members with their roles, newest membership first. Each member may read the list."""
-        members = access.get_tenant(self.user, tenant).memberships.select_related("user")
+        """List a tenant's members with their roles, newest membership first. Each member may read the list.
+
+        Service accounts have their own list.
+        """
+        members = access.get_tenant(self.user, tenant).memberships.filter(user__is_service_account=False)
+        members = members.select_related("user")
         rows, paginator = page_of(members, request, NumberPage())
         return paginator.get_paginated_response(MemberOut(rows, many=True).data)
 

@@ -48,6 +48,10 @@ class LimitedBackend(ModelBackend):
             note_success(attempt)
         return user
 
+    def user_can_authenticate(self, user: Any) -> bool:
+        """Return True for an active account of a person: service accounts never sign in."""
+        return super().user_can_authenticate(user) and not user.is_service_account
+
 
 def wait_of(request: Any) -> int:
     """Return the seconds until a password of this request would be checked again; 0 if the limit did not refuse it."""

@@ -9,7 +9,10 @@ from mgmt.ids import id_maker
 
 
 class Grant(NamedTuple):
-    """Limits of a request that an API token authenticates: one tenant, at most `role`, and one pipe if it is named."""
+    """Limits of a request that an API token authenticates: one tenant, one role, and one pipe if it is named.
+
+    `role` is the lower of the role of the token's scope and its user's role in the tenant.
+    """
 
     token_id: str
     token_name: str
@@ -21,6 +24,7 @@ class Grant(NamedTuple):
 class User(AbstractUser):
     """User account. An own class from the first migration, because Django cannot swap the user model later."""
 
+    is_service_account = models.BooleanField(default=False, db_default=False, help_text="True if it never signs in.")
     grant: Grant | None = None  # set on the user of one request by token authentication; never stored
 
 

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from rest_framework import serializers
 
-from mgmt.models import Membership
+from mgmt.models import ApiToken, Membership
 from mgmt.web.serializers import PageOut
 
 
@@ -16,11 +16,22 @@ class TenancyOut(serializers.Serializer[Any]):
     role = serializers.ChoiceField(Membership.Role.choices)
 
 
+class MyTokenOut(serializers.Serializer[Any]):
+    """API token of the request."""
+
+    id = serializers.CharField()
+    name = serializers.CharField()
+    scope = serializers.ChoiceField(ApiToken.Scope.choices)
+    pipe = serializers.CharField(source="pipe_id", allow_null=True, help_text="The only pipe it reaches; null: all.")
+    expires_at = serializers.DateTimeField(allow_null=True, help_text="Null: never.")
+
+
 class MeOut(serializers.Serializer[Any]):
     """The signed-in user."""
 
     username = serializers.CharField()
     tenants = TenancyOut(many=True)
+    token = MyTokenOut(allow_null=True, help_text="Null without an API token.")
 
 
 class MemberOut(serializers.Serializer[Any]):

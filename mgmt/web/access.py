@@ -3,11 +3,15 @@
 Another tenant's row raises DoesNotExist, exactly as a missing row does; views answer 404. A row of the user's own
 tenant that needs a higher role raises Forbidden; views answer 403. The getters bind the tenant and the pipe to the
 log context, so that each log line of the request names them.
+
+The grant of an API token (`User.grant`) is enforced here, too. Rows of the user's other tenants are missing, and the
+role is that of the grant. If the grant names a pipe, all other pipes and rows that belong to no pipe are missing, and
+the tenant's own routes raise OutsidePipe.
 """
 
-from typing import Final
+from typing import Final, TypeVar
 
-from django.db.models import F, QuerySet
+from django.db.models import F, Model, QuerySet, Value
 from structlog.contextvars import bind_contextvars
 
 from mgmt.ids import storable
@@ -16,6 +20,7 @@ from mgmt.models import (
     Alert,
     AlertChannel,
     ApiKey,
+    ApiToken,
     CatalogueLink,
     DeadLetter,
     Destination,
@@ -29,6 +34,8 @@ from mgmt.models import (
     Redrive,
     Rejection,
     Replay,
+    SchemaText,
+    ServiceAccount,
     Shadow,
     Source,
     SourceSchema,
@@ -37,8 +44,11 @@ from mgmt.models import (
     Tenant,
     User,
 )
+from mgmt.tokens.models import SCOPE_OF_ROLE
+from mgmt.tokens.queries import service_accounts_of
 
 Role = Membership.Role
+Row = TypeVar("Row", bound=Model)
 
 # Each role may do all that the ones before it may.
 _ORDER: Final = (Role.VIEWER, Role.OPERATOR, Role.EDITOR, Role.OWNER)
@@ -64,15 +74,41 @@ CHANGE_CHANNELS: Final = Role.EDITOR
 CHANGE_LOOKUPS: Final = Role.EDITOR  # tables and their rows
 CLOSE_PIPE: Final = Role.OWNER
 SHARE_CATALOGUE: Final = Role.OWNER  # with people outside the tenant
+MAKE_TOKEN: Final = Role.VIEWER  # of one's own, up to one's own role; with a token it needs MANAGE_TOKENS
+MANAGE_TOKENS: Final = Role.OWNER  # also of other users; service accounts
 
 
 class Forbidden(Exception):  # noqa: N818 named for what the caller answers
     """The user is a member of the tenant, but their role is too low. `need`: the required role; `role`: theirs."""
 
+    code = "role-too-low"
+
     def __init__(self, *, need: str, role: str) -> None:
         super().__init__(f"This needs the role {need}; you are {role}. Ask an owner of the tenant for the role.")
         self.need = need
         self.role = role
+
+
+class ScopeTooLow(Forbidden):
+    """The API token, or its user's role, allows too little."""
+
+    code = "scope-too-low"
+
+    def __init__(self, *, need: str, role: str) -> None:
+        super().__init__(need=need, role=role)
+        scope, has = SCOPE_OF_ROLE[Role(need)], SCOPE_OF_ROLE[Role(role)]
+        text = f"This needs a token with the scope {scope} of a user with the role {need}; this token allows {has}."
+        self.args = (text,)
+
+
+class OutsidePipe(Forbidden):
+    """The API token reaches one pipe only, and the request is for the tenant."""
+
+    code = "token-of-one-pipe"
+
+    def __init__(self, *, need: str, role: str) -> None:
+        super().__init__(need=need, role=role)
+        self.args = ("This token reaches one pipe only. Use a token of the whole tenant.",)
 
 
 def may(role: str | None, need: str) -> bool:
@@ -81,24 +117,42 @@ def may(role: str | None, need: str) -> bool:
 
 
 def role_in(user: User, tenant_id: str) -> str | None:
-    """Return the user's role in the tenant; None if they are not a member."""
+    """Return the user's role in the tenant; None if they are not a member, or their token is of another tenant."""
+    if user.grant is not None:
+        return user.grant.role if user.grant.tenant_id == tenant_id else None
     return Membership.objects.filter(user=user, tenant_id=tenant_id).values_list("role", flat=True).first()
 
 
 def tenants_of(user: User) -> QuerySet[Tenant]:
-    """Return the user's tenants, ordered by name."""
-    return Tenant.objects.filter(memberships__user_id=user.pk).order_by("name", "id")
+    """Return the user's tenants, ordered by name; with a token, only its own."""
+    rows = Tenant.objects.filter(memberships__user_id=user.pk).order_by("name", "id")
+    return rows.filter(id=user.grant.tenant_id) if user.grant else rows
+
+
+def memberships_of(user: User) -> list[Membership]:
+    """Return the user's memberships with their tenants, by name; with a token, only one, with the role of its grant."""
+    rows = Membership.objects.filter(user=user, tenant__in=tenants_of(user)).select_related("tenant")
+    found = list(rows.order_by("tenant__name", "id"))
+    for membership in found:
+        membership.role = user.grant.role if user.grant else membership.role
+    return found
 
 
 def pipes_of(user: User) -> QuerySet[Pipe]:
-    """Return the pipes of all the user's tenants, newest first."""
-    return Pipe.objects.filter(tenant__memberships__user_id=user.pk).order_by("-created_at", "-id")
+    """Return the pipes of all the user's tenants, newest first; with a token, only those that it reaches."""
+    rows = Pipe.objects.filter(tenant__memberships__user_id=user.pk).order_by("-created_at", "-id")
+    if user.grant:
+        rows = rows.filter(tenant_id=user.grant.tenant_id)
+        rows = rows.filter(id=user.grant.pipe_id) if user.grant.pipe_id else rows
+    return rows
 
 
 def get_tenant(user: User, tenant_id: str, need: str = READ) -> Tenant:
-    """Return one of the user's tenants. Raises Tenant.DoesNotExist, Forbidden."""
+    """Return one of the user's tenants. Raises Tenant.DoesNotExist, Forbidden; OutsidePipe for a token of one pipe."""
     tenant = tenants_of(user).get(id=storable(tenant_id))
     bind_contextvars(tenant=tenant.id)
+    if user.grant and user.grant.pipe_id:
+        raise OutsidePipe(need=need, role=user.grant.role)
     _require(user, tenant.id, need)
     return tenant
 
@@ -152,7 +206,8 @@ def get_destination(user: User, pipe_id: str, name: str, need: str = READ) -> De
 
 def get_destination_test(user: User, test_id: str, need: str = READ) -> DestinationTest:
     """Return a test request of one of the user's tenants. Raises DestinationTest.DoesNotExist, Forbidden."""
-    mine = DestinationTest.objects.filter(tenant__memberships__user_id=user.pk)
+    mine = DestinationTest.objects.filter(tenant__in=tenants_of(user))
+    mine = mine.filter(pipe=user.grant.pipe_id) if user.grant and user.grant.pipe_id else mine
     row = mine.select_related("tenant", "pipe", "by").get(id=storable(test_id))
     _require(user, row.tenant_id, need)
     return row
@@ -209,7 +264,7 @@ def get_catalogue_link(user: User, tenant_id: str, link_id: str, need: str = REA
 
 def lookup_tables_of(user: User) -> QuerySet[LookupTable]:
     """Return the live look-up tables of all the user's tenants, newest first."""
-    mine = LookupTable.objects.filter(tenant__memberships__user_id=user.pk, state=LookupTable.State.LIVE)
+    mine = _tenant_wide(user, LookupTable.objects.filter(tenant__in=tenants_of(user), state=LookupTable.State.LIVE))
     return mine.order_by("-created_at", "-id")
 
 
@@ -222,7 +277,8 @@ def get_lookup_table(user: User, table_id: str, need: str = READ) -> LookupTable
 
 def subjects_of(user: User) -> QuerySet[Subject]:
     """Return the subjects of all the user's tenants, newest first."""
-    return Subject.objects.filter(tenant__memberships__user_id=user.pk).order_by("-created_at", "-id")
+    rows = _tenant_wide(user, Subject.objects.filter(tenant__in=tenants_of(user)))
+    return rows.order_by("-created_at", "-id")
 
 
 def get_subject(user: User, subject_id: str, need: str = READ) -> Subject:
@@ -239,9 +295,52 @@ def get_subject_version(user: User, subject_id: str, number: int, need: str = RE
     return rows.get(subject=get_subject(user, subject_id, need), number=number)
 
 
-def with_roles(rows: QuerySet[Pipe]) -> QuerySet[Pipe]:
+def schema_texts_of(user: User) -> QuerySet[SchemaText]:
+    """Return the schemas of all the user's tenants, newest first."""
+    return _tenant_wide(user, SchemaText.objects.filter(tenant__in=tenants_of(user))).order_by("-id")
+
+
+def tokens_of(user: User, tenant: Tenant) -> QuerySet[ApiToken]:
+    """Return the API tokens of a tenant that the user may see, newest first: their own, for owners all."""
+    rows = ApiToken.objects.filter(tenant=tenant).order_by("-created_at", "-id")
+    rows = rows if may(role_in(user, tenant.id), MANAGE_TOKENS) else rows.filter(user=user)
+    return rows.select_related("user__service_account", "pipe", "created_by")
+
+
+def get_token(user: User, tenant_id: str, token_id: str) -> ApiToken:
+    """Return an API token that the user may see. Raises ObjectDoesNotExist."""
+    return tokens_of(user, get_tenant(user, tenant_id)).get(id=storable(token_id))
+
+
+def get_token_to_revoke(user: User, tenant_id: str, token_id: str) -> ApiToken:
+    """Return a token that the user may revoke. A request by token may revoke that one, else it needs MANAGE_TOKENS.
+
+    Raises ObjectDoesNotExist, Forbidden.
+    """
+    token = get_token(user, tenant_id, token_id)
+    if user.grant is not None and user.grant.token_id != token.id:
+        _require(user, tenant_id, MANAGE_TOKENS)
+    return token
+
+
+def need_to_create_token(user: User) -> Role:
+    """Return the role that creating a token needs: a higher one by token, so that no token makes copies of itself."""
+    return MAKE_TOKEN if user.grant is None else MANAGE_TOKENS
+
+
+def get_service_account(user: User, tenant_id: str, account_id: str, need: str = READ) -> ServiceAccount:
+    """Return a service account of one of the user's tenants. Raises ObjectDoesNotExist, Forbidden."""
+    return service_accounts_of(get_tenant(user, tenant_id, need).id).get(id=storable(account_id))
+
+
+def with_roles(user: User, rows: QuerySet[Pipe]) -> QuerySet[Pipe]:
     """Annotate the rows of `pipes_of` with the user's role as `my_role`, in the same query: for lists with buttons."""
-    return rows.annotate(my_role=F("tenant__memberships__role"))
+    return rows.annotate(my_role=Value(user.grant.role) if user.grant else F("tenant__memberships__role"))
+
+
+def _tenant_wide(user: User, rows: QuerySet[Row]) -> QuerySet[Row]:
+    """Return rows that belong to no pipe: none for a token of one pipe."""
+    return rows.none() if user.grant and user.grant.pipe_id else rows
 
 
 def _require(user: User, tenant_id: str, need: str) -> None:
@@ -249,4 +348,4 @@ def _require(user: User, tenant_id: str, need: str) -> None:
         return  # the query finds rows of members only, and each member is at least a viewer
     role = role_in(user, tenant_id)
     if not may(role, need):
-        raise Forbidden(need=need, role=role or "no member")
+        raise (ScopeTooLow if user.grant else Forbidden)(need=need, role=role or "no member")

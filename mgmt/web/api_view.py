@@ -46,12 +46,14 @@ def body_of(request: Request, shape: type[BaseSerializer[Any]]) -> dict[str, Any
 
 
 def tenant_for(user: User, tenant_id: str | None, need: str) -> Tenant:
-    """Return the tenant of a new row: the named one, or the user's only one.
+    """Return the tenant of a new row: the named one, else the token's or the user's only one.
 
     Raises ProblemError if none is named and the user has several, Forbidden if the role `need` is missing.
     """
     if tenant_id is not None:
         return access.get_tenant(user, tenant_id, need)
+    if user.grant is not None:
+        return access.get_tenant(user, user.grant.tenant_id, need)
     tenants = list(access.tenants_of(user)[:2])
     if len(tenants) != 1:
         reason = "needs the id of one of your tenants (see /api/v1/me/)"
@@ -63,7 +65,7 @@ class StaffView(View):
     """View for staff."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Raise NotFound for users who are not staff, before any row is read."""
+        """Raise NotFound for users who are not staff, and for API tokens, before any row is read."""
         super().initial(request, *args, **kwargs)
-        if not self.user.is_staff:
+        if not self.user.is_staff or self.user.grant is not None:
             raise NotFound

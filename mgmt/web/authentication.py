@@ -1,13 +1,54 @@
-"""Authentication of the API: a browser's session with CSRF token, or a user name and password by Basic auth."""
+"""Authentication of the API: an API token, a user name and password, or a browser's session with CSRF token."""
 
 from typing import Any
 
-from rest_framework.authentication import BasicAuthentication, SessionAuthentication
+from django.utils import timezone
+from rest_framework.authentication import (
+    BaseAuthentication,
+    BasicAuthentication,
+    SessionAuthentication,
+    get_authorization_header,
+)
 from rest_framework.exceptions import AuthenticationFailed, PermissionDenied, Throttled
 from rest_framework.request import Request
 
+from mgmt.models import ApiToken, User
 from mgmt.tenancy.authentication import wait_of
+from mgmt.tenancy.services.rate_limits import hit, network_of
+from mgmt.tenancy.services.sign_in_limits import PER_ADDRESS
+from mgmt.tokens.authentication import TokenRefused, check_token
 from mgmt.web.problems import ProblemError
+
+
+class TokenProblemError(ProblemError, AuthenticationFailed):
+    """The problem of a token that is not valid; the framework adds WWW-Authenticate."""
+
+
+class TokenAuthentication(BaseAuthentication):
+    """Authentication by `Authorization: Bearer pst_...`. The user of the request then has a grant."""
+
+    def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
+        """Return the token's user; None for a request without a bearer token.
+
+        A failed attempt counts against the limit of its address for wrong passwords. A valid token is accepted also
+        over that limit: 160 random bits cannot be guessed, and others at the address may have failed.
+        Raises TokenProblemError, Throttled.
+        """
+        scheme, _, text = get_authorization_header(request).partition(b" ")
+        if scheme.lower() != b"bearer":
+            return None
+        address = request.META.get("REMOTE_ADDR", "")
+        try:
+            checked = check_token(text.strip().decode("latin-1"), address)
+        except TokenRefused as exc:
+            if wait_s := hit(PER_ADDRESS, network_of(address), timezone.now()):
+                raise Throttled(wait_s) from exc
+            raise TokenProblemError(exc.code, str(exc)) from exc
+        return checked.user, checked.token
+
+    def authenticate_header(self, _request: Request) -> str:
+        """Return the schemes that a request without credentials may use."""
+        return 'Bearer realm="penstock", Basic realm="penstock"'
 
 
 class CsrfSessionAuthentication(SessionAuthentication):

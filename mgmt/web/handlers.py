@@ -68,7 +68,7 @@ def own_problem(exc: Exception) -> exceptions.APIException | None:
         case ObjectDoesNotExist():
             found = exceptions.NotFound()
         case Forbidden():
-            found = ProblemError("role-too-low", str(exc))
+            found = ProblemError(exc.code, str(exc))
         case RowFileError():
             error = {"row": str(exc.number), "detail": exc.reason, "code": "row-invalid"}
             found = ProblemError("row-invalid", str(exc), [error])

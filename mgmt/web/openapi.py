@@ -64,6 +64,17 @@ def add_spec_types(result: dict[str, Any], **_kwargs: Any) -> dict[str, Any]:
     return result
 
 
+class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[misc]  # the package is not followed by mypy
+    """Security scheme of API tokens."""
+
+    target_class = "mgmt.web.authentication.TokenAuthentication"
+    name = "token"
+
+    def get_security_definition(self, _auto_schema: Any) -> dict[str, Any]:
+        """Return the definition of a bearer token."""
+        return {"type": "http", "scheme": "bearer", "bearerFormat": "pst_..."}
+
+
 class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[misc]  # the package is not followed by mypy
     """Security scheme of the browser's session; unsafe methods also need X-CSRFToken."""
 

@@ -43,11 +43,16 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
     ),
     "bad-request": ProblemType(400, "The request cannot be read", "Check the host, path and headers of the request."),
     "not-authenticated": ProblemType(
-        401, "You are not signed in", "Sign in, or send a user name and password with Basic authentication."
+        401, "You are not signed in", "Send an API token: `Authorization: Bearer pst_...`. Create one under API tokens."
     ),
     "authentication-failed": ProblemType(
         401, "The user name or password is wrong", "Check both. After ten failed attempts, wait before you try again."
     ),
+    "token-invalid": ProblemType(
+        401, "The API token is not valid", "Check that it was copied whole, or create a new one under API tokens."
+    ),
+    "token-expired": ProblemType(401, "The API token has expired", "Create a new one under API tokens."),
+    "token-revoked": ProblemType(401, "The API token was revoked", "Create a new one under API tokens."),
     "csrf-failed": ProblemType(
         403,
         "The CSRF token is missing or wrong",
@@ -55,6 +60,14 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
     ),
     "role-too-low": ProblemType(
         403, "Your role does not allow this", "Ask an owner of the tenant for the role that `detail` names."
+    ),
+    "scope-too-low": ProblemType(
+        403,
+        "The scope of the API token does not allow this",
+        "Use a token with the scope that `detail` names. Its user needs the role for it.",
+    ),
+    "token-of-one-pipe": ProblemType(
+        403, "The API token reaches one pipe only", "Use a token that is not bound to a pipe."
     ),
     "forbidden": ProblemType(403, "This is not allowed", "`detail` says why."),
     "not-found": ProblemType(

@@ -1,4 +1,8 @@
-"""Rate limits of the API, by user, or by address if nobody is signed in. Requests are counted in Postgres."""
+"""Rate limits of the API, by token or user, or by address if nobody is signed in. Requests are counted in Postgres.
+
+Each token has a count of its own, so that one program does not stop another one of its user, or the user. Costly
+operations are counted by user over all tokens.
+"""
 
 from datetime import timedelta
 from typing import Any, ClassVar, Final
@@ -7,9 +11,11 @@ from django.utils import timezone
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
+from mgmt.models import ApiToken
 from mgmt.tenancy.services.rate_limits import TryLimit, hit, network_of
 
 PER_USER: Final = TryLimit("api: user", 1_200, timedelta(minutes=1))
+PER_TOKEN: Final = TryLimit("api: token", 1_200, timedelta(minutes=1))
 BROKER_READS: Final = TryLimit("api: broker reads", 120, timedelta(minutes=1))  # each takes a thread for up to seconds
 EVENT_READS: Final = TryLimit("api: event reads", 120, timedelta(minutes=1))  # a listener asks once a second
 COMPARISONS: Final = TryLimit("comparisons", 20, timedelta(minutes=1))  # each reads 100 events and runs them twice
@@ -25,7 +31,9 @@ class ApiThrottle(BaseThrottle):
 
     def allow_request(self, request: Request, _view: Any) -> bool:
         """Count the request. Return False if it is over the limit."""
-        if request.user.is_authenticated:
+        if isinstance(request.auth, ApiToken):
+            self._wait_s = hit(PER_TOKEN, request.auth.id, timezone.now())
+        elif request.user.is_authenticated:
             self._wait_s = hit(PER_USER, str(request.user.pk), timezone.now())
         else:
             self._wait_s = hit(PER_ADDRESS, network_of(request.META.get("REMOTE_ADDR", "")), timezone.now())

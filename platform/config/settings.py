@@ -262,6 +262,7 @@ TIME_ZONE = "UTC"
 # -- the API
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
+        "mgmt.web.authentication.TokenAuthentication",
         "mgmt.web.authentication.LimitedBasicAuthentication",
         "mgmt.web.authentication.CsrfSessionAuthentication",
     ],

@@ -114,7 +114,7 @@ class ReopenPipeView(View):
 
 def _shown(user: User) -> QuerySet[Pipe]:
     revisions = PipeRevision.objects.filter(pipe=OuterRef("pk")).order_by("-number").values("number")
-    return access.with_roles(access.pipes_of(user)).annotate(
+    return access.with_roles(user, access.pipes_of(user)).annotate(
         admitted=Coalesce("admission__share", ALL_KEYS_PERCENT),
         live_revision=Subquery(revisions.filter(state=PipeRevision.State.LIVE)[:1]),
         newest_revision=Subquery(revisions[:1]),

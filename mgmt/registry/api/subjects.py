@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from dataplane.schemas.types import Compatibility
 from mgmt.models import Subject
-from mgmt.registry.queries import default_level, schemas_of, versions_of, with_figures
+from mgmt.registry.queries import default_level, versions_of, with_figures, with_versions
 from mgmt.registry.serializers import (
     DraftCheckOut,
     RegistryConfigIn,
@@ -203,7 +203,7 @@ class SchemaTextsView(View):
 
         Several schemas can have one fingerprint: the canonical form omits defaults and documentation.
         """
-        rows = schemas_of(self.user.pk)
+        rows = with_versions(access.schema_texts_of(self.user))
         if fingerprint := text_of(request, "fingerprint").lower():
             if len(fingerprint) != 64:
                 raise refused("fingerprint", "needs 64 hexadecimal digits")

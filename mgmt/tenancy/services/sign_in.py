@@ -24,7 +24,7 @@ def user_for_sign_in_token(*, token: str) -> User | None:
         pk, last_sign_in = signing.loads(token, salt=_SALT, max_age=settings.SIGN_IN_LINK_MAX_AGE_S)
     except (signing.BadSignature, ValueError, TypeError):
         return None
-    user = User.objects.filter(pk=pk, is_active=True).first()
+    user = User.objects.filter(pk=pk, is_active=True, is_service_account=False).first()
     if user is None or _last_sign_in(user) != last_sign_in:
         return None
     used_up = User.objects.filter(pk=pk, last_login=user.last_login).update(last_login=timezone.now())

@@ -13,6 +13,7 @@ from django.utils import timezone
 from mgmt.models import (
     Admission,
     Alert,
+    ApiToken,
     Cell,
     DeadLetter,
     Membership,
@@ -32,6 +33,8 @@ from mgmt.services import (
     create_api_key,
     create_catalogue_link,
     create_pipe,
+    create_service_account,
+    create_token,
     ignore_field,
 )
 from mgmt.web import access
@@ -152,7 +155,7 @@ def test_every_route_of_a_row_requires_a_sign_in(route: Route, method: str, pipe
     answer = getattr(client, method)(_path(route, pipe))
     if route.template.startswith(JSON):
         assert answer.status_code == 401
-        assert answer["WWW-Authenticate"].startswith("Basic")
+        assert answer["WWW-Authenticate"].startswith("Bearer")
     else:
         assert answer.status_code in (302, 405)
         assert answer.status_code == 405 or answer["Location"].startswith("/sign-in/")
@@ -200,6 +203,11 @@ NEEDS = {
     ("post", "/api/v1/pipes/{pipe}/alerts/{alert}/probe/"): access.HANDLE_ALERT,
     ("post", "/api/v1/pipes/{pipe}/ignored-fields/"): access.HANDLE_ALERT,
     ("delete", "/api/v1/pipes/{pipe}/ignored-fields/{ignored}/"): access.HANDLE_ALERT,
+    ("post", "/api/v1/tenants/{tenant}/tokens/"): access.MAKE_TOKEN,
+    ("delete", "/api/v1/tenants/{tenant}/tokens/{token}/"): access.MAKE_TOKEN,
+    ("post", "/api/v1/tenants/{tenant}/service-accounts/"): access.MANAGE_TOKENS,
+    ("patch", "/api/v1/tenants/{tenant}/service-accounts/{account}/"): access.MANAGE_TOKENS,
+    ("delete", "/api/v1/tenants/{tenant}/service-accounts/{account}/"): access.MANAGE_TOKENS,
     ("post", "/api/v1/tenants/{tenant}/alert-channels/"): access.CHANGE_CHANNELS,
     ("put", "/api/v1/tenants/{tenant}/schemas/config/"): access.CHANGE_SUBJECT,
     ("post", "/api/v1/tenants/{tenant}/schemas/links/"): access.SHARE_CATALOGUE,
@@ -234,6 +242,7 @@ def test_role_may_do_exactly_what_the_table_allows(
     add_member(tenant=tenant, user=member, role=role)
     key, _plaintext = create_api_key(source=pipe.sources.get())
     ids = {name: row.id for name, row in delivery_rows(pipe).items()} | {"pipe": pipe.id, "key": key.id}
+    ids["token"] = _token_of(member, tenant).id  # of others only owners find one
     ramp_of(pipe)
     Admission.objects.create(pipe=pipe, share=20, expected_per_s=1_000)
     answer = getattr(client_of(member), method)(path.format(**ids, tenant=tenant.id), {})
@@ -259,6 +268,8 @@ def test_role_may_do_exactly_what_the_table_allows(
         "pipes/{pipe}/rejections/{rejection}/",
         "tenants/{tenant}/alert-channels/{channel}/",
         "tenants/{tenant}/schemas/links/{link}/",
+        "tenants/{tenant}/tokens/{token}/",
+        "tenants/{tenant}/service-accounts/{account}/",
     ],
 )
 def test_row_of_another_tenant_is_not_found_under_the_users_own_path(
@@ -336,7 +347,14 @@ def delivery_rows(pipe: Pipe) -> dict[str, Any]:
         most_events=0,
     )
     link, _ = create_catalogue_link(tenant=pipe.tenant, author=by, label="Partner", days=1, now=now)
+    account = create_service_account(tenant=pipe.tenant, name="deploy", role="viewer", by=by, now=now)
+    rows |= {"account": account, "token": _token_of(by, pipe.tenant)}
     return rows | {"rejection": rejection, "link": link, "replay": replay, "shadow": shadow}
+
+
+def _token_of(user: User, tenant: Tenant) -> ApiToken:
+    token, _ = create_token(tenant=tenant, user=user, by=user, name="x", scope="read", days=1, now=timezone.now())
+    return token
 
 
 def ramp_of(pipe: Pipe) -> Ramp:
@@ -406,6 +424,8 @@ def _path(route: Route, pipe: Pipe, *, missing: bool = False) -> str:
         "shadow_id": "shadow_0",
         "channel": "chan_00000000000000000000",
         "link": "link_00000000000000000000",
+        "token": "tok_00000000000000000000",
+        "account": "svc_00000000000000000000",
         "ignored": "field_00000000000000000000",
         "rejection": "1",
         "ignored_id": "field_0",

@@ -126,7 +126,7 @@ def test_missing_and_wrong_credentials_get_a_challenge(client: Client):
     wrong = client.get("/api/v1/me/", headers={"authorization": "Basic eDp5"})
     assert (wrong.status_code, wrong.json()["code"]) == (401, "authentication-failed")
     for answer in (nobody, wrong):
-        assert answer["WWW-Authenticate"].startswith("Basic")
+        assert answer["WWW-Authenticate"].startswith("Bearer")
         _check_shape(answer)
 
 

@@ -338,7 +338,7 @@ def test_request_without_a_password_or_with_a_wrong_one_is_401(tenant: Tenant):
     for headers in ({}, {"Authorization": "Basic YWxpY2U6d3Jvbmc="}):
         answer = APIClient().get("/registry/subjects", headers=headers)
         assert refusal(answer) == (401, 401)
-        assert answer["WWW-Authenticate"].startswith("Basic")
+        assert answer["WWW-Authenticate"].startswith("Bearer")
 
 
 def test_requests_have_the_limit_of_the_api(wire: WireClient, monkeypatch: pytest.MonkeyPatch):

@@ -1,0 +1,1 @@
+"""Services (writes) of the feature `tokens`."""

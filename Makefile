@@ -99,10 +99,11 @@ chromium:
 			echo "installing Chromium ..."; apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
 		else echo "The browser tests need Chromium on the PATH; install it with your system's package manager" >&2; exit 1; fi; }
 
-reference: $(RUN_STAMP) ## generate the pages of steps, expressions, metrics and the API from the code
+reference: $(RUN_STAMP) ## generate the pages of steps, expressions, metrics, the API and the command line from the code
 	@$(BIN)/python -m dataplane.plan.reference > docs/reference/steps-and-expressions.md
 	@$(BIN)/python -c 'from dataplane.metrics import page; print(page(), end="")' > docs/reference/metrics.md
 	@$(BIN)/python -m mgmt.web.reference < docs/openapi.yaml > docs/reference/api.md
+	@$(BIN)/python -m penstock_cli.reference > docs/reference/cli.md
 
 # The generator needs another release of typer than the tests, so it has an environment of its own.
 CLIENT := var/client

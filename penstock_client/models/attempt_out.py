@@ -8,7 +8,6 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
-from ..models.attempt_out_outcome_enum import AttemptOutOutcomeEnum
 from typing import cast
 import datetime
 
@@ -32,7 +31,7 @@ class AttemptOut:
         destination (str):
         revision (int):
         number (int): 1 for the first attempt of the message.
-        outcome (AttemptOutOutcomeEnum): * `delivered` - delivered
+        outcome (str): * `delivered` - delivered
             * `retry` - retry
             * `parked` - parked
             * `dead` - dead
@@ -55,7 +54,7 @@ class AttemptOut:
     destination: str
     revision: int
     number: int
-    outcome: AttemptOutOutcomeEnum
+    outcome: str
     status: int
     reason: str
     address: str
@@ -85,7 +84,7 @@ class AttemptOut:
 
         number = self.number
 
-        outcome = self.outcome.value
+        outcome = self.outcome
 
         status = self.status
 
@@ -158,7 +157,7 @@ class AttemptOut:
 
         number = d.pop("number")
 
-        outcome = AttemptOutOutcomeEnum(d.pop("outcome"))
+        outcome = d.pop("outcome")
 
         status = d.pop("status")
 

@@ -8,8 +8,6 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
-from ..models.channel_kind import ChannelKind
-
 
 T = TypeVar("T", bound="ChannelIn")
 
@@ -19,17 +17,17 @@ class ChannelIn:
     """Notification channel to add.
 
     Attributes:
-        kind (ChannelKind): * `mail` - Mail
+        kind (str): * `mail` - Mail
             * `webhook` - Webhook
         target (str): An e-mail address or a URL.
     """
 
-    kind: ChannelKind
+    kind: str
     target: str
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        kind = self.kind.value
+        kind = self.kind
 
         target = self.target
 
@@ -47,7 +45,7 @@ class ChannelIn:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
-        kind = ChannelKind(d.pop("kind"))
+        kind = d.pop("kind")
 
         target = d.pop("target")
 

@@ -8,7 +8,6 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
-from ..models.channel_kind import ChannelKind
 from typing import cast
 import datetime
 
@@ -22,7 +21,7 @@ class ChannelOut:
 
     Attributes:
         id (str):
-        kind (ChannelKind): * `mail` - Mail
+        kind (str): * `mail` - Mail
             * `webhook` - Webhook
         target (str):
         is_active (bool): False for an e-mail address that is not confirmed and gets no alerts.
@@ -32,7 +31,7 @@ class ChannelOut:
     """
 
     id: str
-    kind: ChannelKind
+    kind: str
     target: str
     is_active: bool
     confirmed_at: datetime.datetime | None
@@ -43,7 +42,7 @@ class ChannelOut:
     def to_dict(self) -> dict[str, Any]:
         id = self.id
 
-        kind = self.kind.value
+        kind = self.kind
 
         target = self.target
 
@@ -84,7 +83,7 @@ class ChannelOut:
         d = dict(src_dict)
         id = d.pop("id")
 
-        kind = ChannelKind(d.pop("kind"))
+        kind = d.pop("kind")
 
         target = d.pop("target")
 

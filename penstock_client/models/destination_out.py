@@ -8,7 +8,6 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
-from ..models.destination_state import DestinationState
 from typing import cast
 import datetime
 
@@ -25,7 +24,7 @@ class DestinationOut:
 
     Attributes:
         name (str):
-        state (DestinationState): * `active` - Active
+        state (str): * `active` - Active
             * `paused` - Paused
             * `suspended` - Suspended
             * `removed` - Removed
@@ -39,7 +38,7 @@ class DestinationOut:
     """
 
     name: str
-    state: DestinationState
+    state: str
     state_cause: str
     state_reason: str
     state_since: datetime.datetime
@@ -54,7 +53,7 @@ class DestinationOut:
 
         name = self.name
 
-        state = self.state.value
+        state = self.state
 
         state_cause = self.state_cause
 
@@ -95,7 +94,7 @@ class DestinationOut:
         d = dict(src_dict)
         name = d.pop("name")
 
-        state = DestinationState(d.pop("state"))
+        state = d.pop("state")
 
         state_cause = d.pop("state_cause")
 

@@ -8,7 +8,6 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
-from ..models.lookup_table_out_state_enum import LookupTableOutStateEnum
 from typing import cast
 import datetime
 
@@ -30,7 +29,7 @@ class LookupTableOut:
         row_count (int): Rows stored by upload, API or console. The status of the table also counts those that pipes
             wrote.
         fed_by (list[TableFeedOut]): Destinations that write the table. Empty: none does.
-        state (LookupTableOutStateEnum): * `live` - live
+        state (str): * `live` - live
             * `publishing` - publishing
         created_at (datetime.datetime):
         changed_at (datetime.datetime):
@@ -41,7 +40,7 @@ class LookupTableOut:
     tenant: str
     row_count: int
     fed_by: list[TableFeedOut]
-    state: LookupTableOutStateEnum
+    state: str
     created_at: datetime.datetime
     changed_at: datetime.datetime
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -62,7 +61,7 @@ class LookupTableOut:
             fed_by_item = fed_by_item_data.to_dict()
             fed_by.append(fed_by_item)
 
-        state = self.state.value
+        state = self.state
 
         created_at = self.created_at.isoformat()
 
@@ -105,7 +104,7 @@ class LookupTableOut:
 
             fed_by.append(fed_by_item)
 
-        state = LookupTableOutStateEnum(d.pop("state"))
+        state = d.pop("state")
 
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
 

@@ -8,8 +8,6 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
-from ..models.pipe_state import PipeState
-from ..models.role import Role
 from typing import cast
 import datetime
 
@@ -25,7 +23,7 @@ class PipeOut:
         id (str):
         name (str):
         tenant (str):
-        state (PipeState): * `active` - Active
+        state (str): * `active` - Active
             * `paused` - Paused
             * `closed` - Closed
         state_cause (str): Cause for which Penstock paused the pipe; empty if a person paused it.
@@ -35,7 +33,7 @@ class PipeOut:
         newest_revision (int): Number of the newest revision, on which a new one must be based.
         admitted (int): Percent of the pipe's keys that are admitted; messages of the other keys are held.
         loss_threshold_percent (float): Loss of a minute, in percent, above which you are alerted; 0: any lost message.
-        my_role (Role): * `viewer` - Viewer
+        my_role (str): * `viewer` - Viewer
             * `operator` - Operator
             * `editor` - Editor
             * `owner` - Owner
@@ -45,7 +43,7 @@ class PipeOut:
     id: str
     name: str
     tenant: str
-    state: PipeState
+    state: str
     state_cause: str
     state_reason: str
     cell: None | str
@@ -53,7 +51,7 @@ class PipeOut:
     newest_revision: int
     admitted: int
     loss_threshold_percent: float
-    my_role: Role
+    my_role: str
     created_at: datetime.datetime
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
@@ -64,7 +62,7 @@ class PipeOut:
 
         tenant = self.tenant
 
-        state = self.state.value
+        state = self.state
 
         state_cause = self.state_cause
 
@@ -82,7 +80,7 @@ class PipeOut:
 
         loss_threshold_percent = self.loss_threshold_percent
 
-        my_role = self.my_role.value
+        my_role = self.my_role
 
         created_at = self.created_at.isoformat()
 
@@ -117,7 +115,7 @@ class PipeOut:
 
         tenant = d.pop("tenant")
 
-        state = PipeState(d.pop("state"))
+        state = d.pop("state")
 
         state_cause = d.pop("state_cause")
 
@@ -143,7 +141,7 @@ class PipeOut:
 
         loss_threshold_percent = d.pop("loss_threshold_percent")
 
-        my_role = Role(d.pop("my_role"))
+        my_role = d.pop("my_role")
 
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
 

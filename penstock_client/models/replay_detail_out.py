@@ -8,7 +8,6 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
-from ..models.replay_state import ReplayState
 from ..types import UNSET, Unset
 from typing import cast
 import datetime
@@ -27,7 +26,7 @@ class ReplayDetailOut:
 
     Attributes:
         id (str):
-        state (ReplayState): * `running` - Running
+        state (str): * `running` - Running
             * `paused` - Paused
             * `aborting` - Aborting
             * `aborted` - Aborted
@@ -63,7 +62,7 @@ class ReplayDetailOut:
     """
 
     id: str
-    state: ReplayState
+    state: str
     since: datetime.datetime
     until: datetime.datetime
     revision: int
@@ -98,7 +97,7 @@ class ReplayDetailOut:
 
         id = self.id
 
-        state = self.state.value
+        state = self.state
 
         since = self.since.isoformat()
 
@@ -221,7 +220,7 @@ class ReplayDetailOut:
         d = dict(src_dict)
         id = d.pop("id")
 
-        state = ReplayState(d.pop("state"))
+        state = d.pop("state")
 
         since = datetime.datetime.fromisoformat(d.pop("since"))
 

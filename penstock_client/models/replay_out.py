@@ -8,7 +8,6 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
-from ..models.replay_state import ReplayState
 from ..types import UNSET, Unset
 from typing import cast
 import datetime
@@ -26,7 +25,7 @@ class ReplayOut:
 
     Attributes:
         id (str):
-        state (ReplayState): * `running` - Running
+        state (str): * `running` - Running
             * `paused` - Paused
             * `aborting` - Aborting
             * `aborted` - Aborted
@@ -61,7 +60,7 @@ class ReplayOut:
     """
 
     id: str
-    state: ReplayState
+    state: str
     since: datetime.datetime
     until: datetime.datetime
     revision: int
@@ -94,7 +93,7 @@ class ReplayOut:
 
         id = self.id
 
-        state = self.state.value
+        state = self.state
 
         since = self.since.isoformat()
 
@@ -213,7 +212,7 @@ class ReplayOut:
         d = dict(src_dict)
         id = d.pop("id")
 
-        state = ReplayState(d.pop("state"))
+        state = d.pop("state")
 
         since = datetime.datetime.fromisoformat(d.pop("since"))
 

@@ -8,7 +8,6 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
-from ..models.result_out_outcome_enum import ResultOutOutcomeEnum
 from typing import cast
 
 
@@ -21,7 +20,7 @@ class ResultOut:
 
     Attributes:
         id (str):
-        outcome (ResultOutOutcomeEnum): * `passed` - passed
+        outcome (str): * `passed` - passed
             * `filtered` - filtered
             * `dead` - dead
         body (str): The body on departure, as text.
@@ -32,7 +31,7 @@ class ResultOut:
     """
 
     id: str
-    outcome: ResultOutOutcomeEnum
+    outcome: str
     body: str
     to: list[str]
     peeked: list[str]
@@ -43,7 +42,7 @@ class ResultOut:
     def to_dict(self) -> dict[str, Any]:
         id = self.id
 
-        outcome = self.outcome.value
+        outcome = self.outcome
 
         body = self.body
 
@@ -76,7 +75,7 @@ class ResultOut:
         d = dict(src_dict)
         id = d.pop("id")
 
-        outcome = ResultOutOutcomeEnum(d.pop("outcome"))
+        outcome = d.pop("outcome")
 
         body = d.pop("body")
 

@@ -8,7 +8,6 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
-from ..models.revision_state import RevisionState
 from ..types import UNSET, Unset
 from typing import cast
 import datetime
@@ -26,7 +25,7 @@ class RevisionOut:
 
     Attributes:
         number (int):
-        state (RevisionState): * `requested` - Requested
+        state (str): * `requested` - Requested
             * `ramping` - Ramping
             * `live` - Live
             * `retired` - Retired
@@ -40,7 +39,7 @@ class RevisionOut:
     """
 
     number: int
-    state: RevisionState
+    state: str
     state_reason: str
     at_once: bool
     spec: PipeSpec
@@ -54,7 +53,7 @@ class RevisionOut:
 
         number = self.number
 
-        state = self.state.value
+        state = self.state
 
         state_reason = self.state_reason
 
@@ -101,7 +100,7 @@ class RevisionOut:
         d = dict(src_dict)
         number = d.pop("number")
 
-        state = RevisionState(d.pop("state"))
+        state = d.pop("state")
 
         state_reason = d.pop("state_reason")
 

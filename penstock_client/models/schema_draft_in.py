@@ -8,7 +8,6 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
-from ..models.schema_draft_in_type_enum import SchemaDraftInTypeEnum
 from ..types import UNSET, Unset
 from typing import cast
 
@@ -27,8 +26,8 @@ class SchemaDraftIn:
         subject (str):
         schema (Any): The schema as JSON, or as a string that contains JSON.
         tenant (str | Unset): Needed only if you have several tenants.
-        type_ (SchemaDraftInTypeEnum | Unset): * `AVRO` - AVRO
-            * `JSON` - JSON Default: SchemaDraftInTypeEnum.AVRO.
+        type_ (str | Unset): * `AVRO` - AVRO
+            * `JSON` - JSON Default: 'AVRO'.
         references (list[SchemaReferenceIn] | Unset):
         owner (str | Unset): Owner of a new subject. Default: your user name.
     """
@@ -36,7 +35,7 @@ class SchemaDraftIn:
     subject: str
     schema: Any
     tenant: str | Unset = UNSET
-    type_: SchemaDraftInTypeEnum | Unset = SchemaDraftInTypeEnum.AVRO
+    type_: str | Unset = "AVRO"
     references: list[SchemaReferenceIn] | Unset = UNSET
     owner: str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -50,9 +49,7 @@ class SchemaDraftIn:
 
         tenant = self.tenant
 
-        type_: str | Unset = UNSET
-        if not isinstance(self.type_, Unset):
-            type_ = self.type_.value
+        type_ = self.type_
 
         references: list[dict[str, Any]] | Unset = UNSET
         if not isinstance(self.references, Unset):
@@ -93,12 +90,7 @@ class SchemaDraftIn:
 
         tenant = d.pop("tenant", UNSET)
 
-        _type_ = d.pop("type", UNSET)
-        type_: SchemaDraftInTypeEnum | Unset
-        if isinstance(_type_, Unset):
-            type_ = UNSET
-        else:
-            type_ = SchemaDraftInTypeEnum(_type_)
+        type_ = d.pop("type", UNSET)
 
         _references = d.pop("references", UNSET)
         references: list[SchemaReferenceIn] | Unset = UNSET

@@ -8,7 +8,6 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
-from ..models.compatibility_level import CompatibilityLevel
 from typing import cast
 import datetime
 
@@ -27,7 +26,7 @@ class SubjectOut:
         type_ (None | str): Null before the first version.
         versions (int):
         newest_version (int | None):
-        compatibility (CompatibilityLevel): * `NONE` - NONE
+        compatibility (str): * `NONE` - NONE
             * `BACKWARD` - BACKWARD
             * `BACKWARD_TRANSITIVE` - BACKWARD_TRANSITIVE
             * `FORWARD` - FORWARD
@@ -46,7 +45,7 @@ class SubjectOut:
     type_: None | str
     versions: int
     newest_version: int | None
-    compatibility: CompatibilityLevel
+    compatibility: str
     own_compatibility: bool
     owner: str
     created_at: datetime.datetime
@@ -68,7 +67,7 @@ class SubjectOut:
         newest_version: int | None
         newest_version = self.newest_version
 
-        compatibility = self.compatibility.value
+        compatibility = self.compatibility
 
         own_compatibility = self.own_compatibility
 
@@ -127,7 +126,7 @@ class SubjectOut:
 
         newest_version = _parse_newest_version(d.pop("newest_version"))
 
-        compatibility = CompatibilityLevel(d.pop("compatibility"))
+        compatibility = d.pop("compatibility")
 
         own_compatibility = d.pop("own_compatibility")
 

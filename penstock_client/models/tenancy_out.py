@@ -8,8 +8,6 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
-from ..models.role import Role
-
 
 T = TypeVar("T", bound="TenancyOut")
 
@@ -21,7 +19,7 @@ class TenancyOut:
     Attributes:
         id (str):
         name (str):
-        role (Role): * `viewer` - Viewer
+        role (str): * `viewer` - Viewer
             * `operator` - Operator
             * `editor` - Editor
             * `owner` - Owner
@@ -29,7 +27,7 @@ class TenancyOut:
 
     id: str
     name: str
-    role: Role
+    role: str
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -37,7 +35,7 @@ class TenancyOut:
 
         name = self.name
 
-        role = self.role.value
+        role = self.role
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -58,7 +56,7 @@ class TenancyOut:
 
         name = d.pop("name")
 
-        role = Role(d.pop("role"))
+        role = d.pop("role")
 
         tenancy_out = cls(
             id=id,

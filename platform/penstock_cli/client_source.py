@@ -1,7 +1,7 @@
 """Part of the OpenAPI document from which `penstock_client` is generated: the operations of the command line. Pure.
 
-`make client` writes the client. Specs stay plain objects, so that a step which the server learns needs no new client,
-and problems are read in one place (penstock_cli.connection), not by each operation.
+`make client` writes the client. Specs stay plain objects and states plain texts, so that a step or a state which the
+server learns needs no new client. Problems are read in one place (penstock_cli.connection), not by each operation.
 """
 
 import hashlib
@@ -66,7 +66,7 @@ def client_document(document: Mapping[str, Any]) -> dict[str, Any]:
         if name in schemas:
             continue
         whole = document["components"]["schemas"][name]
-        schemas[name] = {"type": "object", "additionalProperties": {}} if name in PLAIN_OBJECTS else whole
+        schemas[name] = {"type": "object", "additionalProperties": {}} if name in PLAIN_OBJECTS else _open(whole)
         due += _references(schemas[name])
     components = {"schemas": dict(sorted(schemas.items()))}
     return {"openapi": document["openapi"], "info": document["info"], "paths": paths, "components": components}
@@ -81,7 +81,15 @@ def _operation(one: Mapping[str, Any]) -> dict[str, Any]:
     parts = ("operationId", "description", "parameters", "requestBody")
     kept = {name: one[name] for name in parts if name in one}
     responses = {code: answer for code, answer in one["responses"].items() if code.startswith("2")}
-    return kept | {"tags": ["operations"], "responses": responses}
+    found: dict[str, Any] = _open(kept | {"tags": ["operations"], "responses": responses})
+    return found
+
+
+def _open(part: Any) -> Any:
+    """Return a part without the lists of its texts' values: a value that the server learns must not stop a command."""
+    if isinstance(part, Mapping):
+        return {name: _open(value) for name, value in part.items() if name != "enum" or not isinstance(value, list)}
+    return [_open(value) for value in part] if isinstance(part, list) else part
 
 
 def _references(part: Any) -> Iterator[str]:

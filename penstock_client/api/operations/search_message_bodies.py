@@ -9,7 +9,6 @@ from ...types import Response, UNSET
 from ... import errors
 
 from ...models.body_search_out import BodySearchOut
-from ...models.search_message_bodies_range import SearchMessageBodiesRange
 from ...types import UNSET, Unset
 from typing import cast
 import datetime
@@ -20,7 +19,7 @@ def _get_kwargs(
     *,
     cursor: str | Unset = UNSET,
     limit: int | Unset = UNSET,
-    range_: SearchMessageBodiesRange | Unset = UNSET,
+    range_: str | Unset = UNSET,
     since: datetime.datetime | Unset = UNSET,
     until: datetime.datetime | Unset = UNSET,
     where: str,
@@ -32,11 +31,7 @@ def _get_kwargs(
 
     params["limit"] = limit
 
-    json_range_: str | Unset = UNSET
-    if not isinstance(range_, Unset):
-        json_range_ = range_.value
-
-    params["range"] = json_range_
+    params["range"] = range_
 
     json_since: str | Unset = UNSET
     if not isinstance(since, Unset):
@@ -90,7 +85,7 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     cursor: str | Unset = UNSET,
     limit: int | Unset = UNSET,
-    range_: SearchMessageBodiesRange | Unset = UNSET,
+    range_: str | Unset = UNSET,
     since: datetime.datetime | Unset = UNSET,
     until: datetime.datetime | Unset = UNSET,
     where: str,
@@ -108,7 +103,7 @@ def sync_detailed(
         pipe (str):
         cursor (str | Unset):
         limit (int | Unset):
-        range_ (SearchMessageBodiesRange | Unset):
+        range_ (str | Unset):
         since (datetime.datetime | Unset):
         until (datetime.datetime | Unset):
         where (str):
@@ -144,7 +139,7 @@ def sync(
     client: AuthenticatedClient | Client,
     cursor: str | Unset = UNSET,
     limit: int | Unset = UNSET,
-    range_: SearchMessageBodiesRange | Unset = UNSET,
+    range_: str | Unset = UNSET,
     since: datetime.datetime | Unset = UNSET,
     until: datetime.datetime | Unset = UNSET,
     where: str,
@@ -162,7 +157,7 @@ def sync(
         pipe (str):
         cursor (str | Unset):
         limit (int | Unset):
-        range_ (SearchMessageBodiesRange | Unset):
+        range_ (str | Unset):
         since (datetime.datetime | Unset):
         until (datetime.datetime | Unset):
         where (str):
@@ -193,7 +188,7 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     cursor: str | Unset = UNSET,
     limit: int | Unset = UNSET,
-    range_: SearchMessageBodiesRange | Unset = UNSET,
+    range_: str | Unset = UNSET,
     since: datetime.datetime | Unset = UNSET,
     until: datetime.datetime | Unset = UNSET,
     where: str,
@@ -211,7 +206,7 @@ async def asyncio_detailed(
         pipe (str):
         cursor (str | Unset):
         limit (int | Unset):
-        range_ (SearchMessageBodiesRange | Unset):
+        range_ (str | Unset):
         since (datetime.datetime | Unset):
         until (datetime.datetime | Unset):
         where (str):
@@ -245,7 +240,7 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     cursor: str | Unset = UNSET,
     limit: int | Unset = UNSET,
-    range_: SearchMessageBodiesRange | Unset = UNSET,
+    range_: str | Unset = UNSET,
     since: datetime.datetime | Unset = UNSET,
     until: datetime.datetime | Unset = UNSET,
     where: str,
@@ -263,7 +258,7 @@ async def asyncio(
         pipe (str):
         cursor (str | Unset):
         limit (int | Unset):
-        range_ (SearchMessageBodiesRange | Unset):
+        range_ (str | Unset):
         since (datetime.datetime | Unset):
         until (datetime.datetime | Unset):
         where (str):

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock_cli.errors import CliError, ExitCode
 from penstock_cli.options import confirmed, connect
@@ -12,8 +12,11 @@ from penstock_cli.output import note, one_line, write, write_json
 from penstock_cli.pipefile.document import read_document
 from penstock_cli.pipefile.model import PipeDocument
 
+if TYPE_CHECKING:
+    from penstock_cli.connection import Connection
 
-def run_validate(file: Path, sample: str, source: str, *, as_json: bool, profile: str) -> None:
+
+def run_validate(file: Path, sample: str, source: str, tenant: str, *, as_json: bool, profile: str) -> None:
     """Check a document, and run its spec on a sample if there is one. Raises CliError."""
     document = read_document(file, os.environ)
     if not sample:
@@ -21,7 +24,7 @@ def run_validate(file: Path, sample: str, source: str, *, as_json: bool, profile
             f"{file}: pipe {document.name} is valid"
         )
         return
-    result = _dry_run(document, _sample(sample), source, profile)
+    result = _dry_run(document, _sample(sample), source, connect(profile), tenant)
     dead = [one for node in result.nodes for one in node.results if str(one.outcome) == "dead"]
     if as_json:
         write_json(result)
@@ -108,12 +111,16 @@ def _sample(name: str) -> Any:
         raise CliError(f"{name}: is not an event in JSON: {exc}") from exc
 
 
-def _dry_run(document: PipeDocument, event: Any, source: str, profile: str) -> Any:
+def _dry_run(document: PipeDocument, event: Any, source: str, connection: "Connection", tenant: str) -> Any:
+    """Run the spec on an event; the look-up tables and masks are those of the pipe's tenant, if the pipe exists."""
+    from penstock_cli.tenants import pipe_named, tenant_id
     from penstock_client.api.operations import dry_run
     from penstock_client.models.dry_run_in import DryRunIn
 
-    body = {"spec": document.spec, "event": event} | ({"source": source} if source else {})
-    return connect(profile).call(dry_run.sync_detailed, body=DryRunIn.from_dict(body))
+    pipe = pipe_named(connection, tenant_id(connection, tenant), document.name)
+    body = {"spec": document.spec, "event": event}
+    body |= ({"source": source} if source else {}) | ({"pipe": pipe.id} if pipe else {})
+    return connection.call(dry_run.sync_detailed, body=DryRunIn.from_dict(body))
 
 
 def _show_dry_run(result: Any) -> None:

@@ -79,7 +79,7 @@ def events(
     span: Annotated[str, typer.Option("--range", help="Range of --where: 1h, 6h, 24h, ...")] = "",
     since: Annotated[str, typer.Option(help="First event of the list: a duration or a time.")] = "10m",
     source: Source = "",
-    limit: Annotated[int, typer.Option(min=1, max=10_000)] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Events, at most.")] = 50,
     as_json: Json = False,
     profile: ProfileName = "",
 ) -> None:

@@ -42,15 +42,17 @@ def validate(
     sample: Annotated[str, typer.Option(help="File with an event for a dry run; `-` is stdin.")] = "",
     source: Annotated[str, typer.Option(help="Source at which the event enters. Default: the first.")] = "",
     as_json: Json = False,
+    tenant: Tenant = "",
     profile: ProfileName = "",
 ) -> None:
     """Check a document; with a sample, run its spec on the event. Nothing is sent or stored.
 
-    Without a sample no server is needed. Exits with 1 if the document is not valid, or if the sample fails.
+    Without a sample no server is needed. Look-up tables are read once the pipe exists. Exits with 1 if the document is
+    not valid, or if the sample fails.
     """
     from penstock_cli.run_pipes import run_validate
 
-    run_validate(file, sample, source, as_json=as_json, profile=profile)
+    run_validate(file, sample, source, tenant, as_json=as_json, profile=profile)
 
 
 def diff(

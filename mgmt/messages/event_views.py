@@ -1,6 +1,7 @@
 """Event log of a pipe, for listeners that read every event once it is stored."""
 
 from datetime import datetime
+from typing import Any
 
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter
@@ -8,9 +9,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from dataplane.ledger.units import format_position
-from mgmt.messages.event_cursor import parse_event_cursor
+from mgmt.messages.event_cursor import EventCursor, parse_event_cursor
 from mgmt.messages.event_serializers import EVENT_LOG_EXAMPLE, EventLogOut
-from mgmt.messages.queries.event_log import MOST_EVENTS, LoggedEvent, RecordUnavailableError, events_after
+from mgmt.messages.queries.event_log import MOST_EVENTS, EventPage, LoggedEvent, RecordUnavailableError, events_after
+from mgmt.models import Pipe
 from mgmt.web import access
 from mgmt.web.api_view import View
 from mgmt.web.openapi import answers, example, operation
@@ -45,19 +47,29 @@ class EventsView(View):
         fields are masked. A user may send 120 of these requests per minute.
         """
         row, now = access.get_pipe(self.user, pipe), timezone.now()
-        text, since = text_of(request, "after"), time_of(request, "since")
-        cursor = parse_event_cursor(text)
-        if text and cursor is None:
-            raise refused("after", "needs the `cursor` of an answer of this operation")
-        if text and since:
-            raise refused("since", "cannot be used with `after`")
+        cursor, since = _start(request)
         limit = number_in(request, "limit", 100, least=1, most=MOST_EVENTS)
-        try:
-            page = events_after(row, cursor, since=since or now, source=text_of(request, "source"), most=limit, now=now)
-        except RecordUnavailableError as exc:
-            raise ProblemError("unavailable", f"The events cannot be read: {exc}.") from exc
+        page = _read(row, cursor, since=since or now, source=text_of(request, "source"), most=limit, now=now)
         body = {"results": list(map(_line, page.events)), "more": page.more, "gap": page.gap}
         return Response(EventLogOut(body | {"cursor": str(page.cursor)}).data)
+
+
+def _start(request: Request) -> tuple[EventCursor | None, datetime | None]:
+    """Return the cursor or the time from which to read. Raises ProblemError."""
+    text, since = text_of(request, "after"), time_of(request, "since")
+    cursor = parse_event_cursor(text)
+    if text and cursor is None:
+        raise refused("after", "needs the `cursor` of an answer of this operation")
+    if text and since:
+        raise refused("since", "cannot be used with `after`")
+    return cursor, since
+
+
+def _read(pipe: Pipe, cursor: EventCursor | None, **selection: Any) -> EventPage:
+    try:
+        return events_after(pipe, cursor, **selection)
+    except RecordUnavailableError as exc:
+        raise ProblemError("unavailable", f"The events cannot be read: {exc}.") from exc
 
 
 def _line(event: LoggedEvent) -> dict[str, object]:

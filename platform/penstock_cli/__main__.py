@@ -20,7 +20,7 @@ def main(words: Sequence[str] | None = None) -> int:
             sys.stderr.write(f"penstock: {text}\n")
         return int(exc.code)
     except (typer.Abort, KeyboardInterrupt):
-        return int(ExitCode.FAILED)
+        return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:  # such as `penstock events ... | head`
         sys.stderr.close()
         return int(ExitCode.DONE)

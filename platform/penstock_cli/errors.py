@@ -13,15 +13,17 @@ class ExitCode(IntEnum):
     REFUSED = 3
     UNAVAILABLE = 4
     USAGE = 64
+    INTERRUPTED = 130
 
 
 MEANINGS: Final = {
     ExitCode.DONE: "done; for `diff`: no difference",
     ExitCode.FAILED: "the request was refused, an event was not accepted, or a message failed in a dry run",
-    ExitCode.DIFFERENT: "`diff` found a difference",
+    ExitCode.DIFFERENT: "`diff` found a difference, or `apply` left one that it cannot resolve",
     ExitCode.REFUSED: "not signed in, the token is not valid, or its scope or your role is too low",
     ExitCode.UNAVAILABLE: "Penstock cannot be reached or is busy; the same command may succeed later",
     ExitCode.USAGE: "the command line is not valid",
+    ExitCode.INTERRUPTED: "ended by Ctrl-C",
 }
 
 

@@ -7,11 +7,13 @@ import typer
 if TYPE_CHECKING:  # at run time the import takes longer than `--help` may
     from penstock_cli.connection import Connection
 
-Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
-ProfileName = Annotated[str, typer.Option("--profile", envvar="PENSTOCK_PROFILE", help="Stored profile to use.")]
-Tenant = Annotated[str, typer.Option("--tenant", help="Id or name of the tenant; needed only if there are several.")]
-PipeName = Annotated[str, typer.Option("--pipe", "-p", help="Id or name of the pipe.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before the changes.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON.")]
+ProfileOption = Annotated[str, typer.Option("--profile", envvar="PENSTOCK_PROFILE", help="Stored profile to use.")]
+TenantOption = Annotated[
+    str, typer.Option("--tenant", help="Id or name of the tenant; needed only if there are several.")
+]
+PipeOption = Annotated[str, typer.Option("--pipe", "-p", help="Id or name of the pipe.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before the changes.")]
 
 
 def examples(*lines: str) -> str:

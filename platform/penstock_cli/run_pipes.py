@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock_cli.errors import CliError, ExitCode
 from penstock_cli.options import confirmed, connect
-from penstock_cli.output import note, one_line, write, write_json
+from penstock_cli.output import one_line, write, write_json
 from penstock_cli.pipefile.document import read_document
 from penstock_cli.pipefile.model import PipeDocument
 
@@ -70,9 +70,10 @@ def run_apply(file: Path, tenant: str, *, credentials: bool, yes: bool, as_json:
         write_json({"changes": [vars(change) for change in applied.changes], "done": done})
     elif not applied.changes:
         write(f"nothing to do: {document.name} is as {file} says")
-    elif not done:
-        _show(applied.changes)
-        note("nothing was changed")
+    if left := [change for change in applied.changes if not change.action]:
+        if not done and not as_json:
+            _show(left)
+        raise CliError(f"{len(left)} differences remain that `apply` cannot resolve", ExitCode.DIFFERENT)
 
 
 def run_export(pipe: str, tenant: str, out: Path | None, *, rows: bool, as_json: bool, profile: str) -> None:

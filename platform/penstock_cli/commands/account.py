@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from penstock_cli.options import Json, ProfileName, Tenant, examples
+from penstock_cli.options import JsonOption, ProfileOption, TenantOption, examples
 
 
 def register(app: typer.Typer) -> None:
@@ -19,7 +19,7 @@ def login(
         str,
         typer.Option(prompt="API token", hide_input=True, envvar="PENSTOCK_TOKEN", help="API token, `pst_...`."),
     ],
-    profile: ProfileName = "",
+    profile: ProfileOption = "",
 ) -> None:
     """Store the URL and an API token, after a check that they are valid.
 
@@ -39,9 +39,9 @@ def login(
 
 
 def status(
-    as_json: Json = False,
-    tenant: Tenant = "",
-    profile: ProfileName = "",
+    as_json: JsonOption = False,
+    tenant: TenantOption = "",
+    profile: ProfileOption = "",
 ) -> None:
     """List the pipes with state, lag, undelivered messages and open alerts."""
     from penstock_cli.options import connect

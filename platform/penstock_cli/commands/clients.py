@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from penstock_cli.options import ProfileName, Tenant, examples
+from penstock_cli.options import ProfileOption, TenantOption, examples
 
 
 def register(app: typer.Typer) -> None:
@@ -38,8 +38,8 @@ def generate(
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; fail if the folder is not up to date.")
     ] = False,
-    tenant: Tenant = "",
-    profile: ProfileName = "",
+    tenant: TenantOption = "",
+    profile: ProfileOption = "",
 ) -> None:
     """Write a typed client for event types."""
     from penstock_cli.generate import GenerateRequest, run_generate

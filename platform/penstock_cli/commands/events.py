@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from penstock_cli.options import Json, PipeName, ProfileName, Tenant, examples
+from penstock_cli.options import JsonOption, PipeOption, ProfileOption, TenantOption, examples
 
-Source = Annotated[str, typer.Option("--source", help="Only events of this source.")]
+SourceOption = Annotated[str, typer.Option("--source", help="Only events of this source.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -47,9 +47,9 @@ def send(
     ingest_url: Annotated[
         str, typer.Option(envvar="PENSTOCK_INGEST_URL", help="URL of ingest. Default: of the pipe.")
     ] = "",
-    pipe: PipeName = "",
-    as_json: Json = False,
-    profile: ProfileName = "",
+    pipe: PipeOption = "",
+    as_json: JsonOption = False,
+    profile: ProfileOption = "",
 ) -> None:
     """Send events with the API key of a source and print the id of each.
 
@@ -61,10 +61,10 @@ def send(
 
 
 def tail(
-    pipe: PipeName,
+    pipe: PipeOption,
     condition: Annotated[str, typer.Option("--filter", help="Condition over `body` and `meta`.")] = "",
-    as_json: Json = False,
-    profile: ProfileName = "",
+    as_json: JsonOption = False,
+    profile: ProfileOption = "",
 ) -> None:
     """Follow the copies of the pipe's peek steps until Ctrl-C."""
     from penstock_cli.run_tail import run_tail
@@ -73,15 +73,15 @@ def tail(
 
 
 def events(
-    pipe: PipeName,
+    pipe: PipeOption,
     query: Annotated[str, typer.Argument(help="Id of a message, a position, or your own id.")] = "",
     where: Annotated[str, typer.Option(help="Condition over `body` and `meta`.")] = "",
     span: Annotated[str, typer.Option("--range", help="Range of --where: 1h, 6h, 24h, ...")] = "",
     since: Annotated[str, typer.Option(help="First event of the list: a duration or a time.")] = "10m",
-    source: Source = "",
+    source: SourceOption = "",
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Events, at most.")] = 50,
-    as_json: Json = False,
-    profile: ProfileName = "",
+    as_json: JsonOption = False,
+    profile: ProfileOption = "",
 ) -> None:
     """List the newest events of a pipe, or search by id or by a condition over the body."""
     from penstock_cli.run_events import EventQuery, run_events
@@ -91,10 +91,10 @@ def events(
 
 def explain(
     message: Annotated[str, typer.Argument(help="Id of a message, a position, or your own id.")],
-    pipe: PipeName = "",
-    tenant: Tenant = "",
-    as_json: Json = False,
-    profile: ProfileName = "",
+    pipe: PipeOption = "",
+    tenant: TenantOption = "",
+    as_json: JsonOption = False,
+    profile: ProfileOption = "",
 ) -> None:
     """Explain the journey of one message: the stages, the rules, each destination and its attempts."""
     from penstock_cli.run_events import run_explain
@@ -103,16 +103,16 @@ def explain(
 
 
 def listen(
-    pipe: PipeName,
+    pipe: PipeOption,
     to: Annotated[str, typer.Option("--to", help="URL of your local server.")],
-    source: Source = "",
+    source: SourceOption = "",
     since: Annotated[str, typer.Option(help="At the first start: a duration or a time. Default: now.")] = "",
     reset: Annotated[bool, typer.Option("--reset", help="Ignore the stored position.")] = False,
     secret: Annotated[
         str, typer.Option(envvar="PENSTOCK_SIGNING_SECRET", help="Sign like the real delivery, `whsec_...`.")
     ] = "",
-    as_json: Json = False,
-    profile: ProfileName = "",
+    as_json: JsonOption = False,
+    profile: ProfileOption = "",
 ) -> None:
     """Forward the events of a pipe to a local server, at least once, and continue after the last one.
 

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from penstock_cli.options import Json, PipeName, ProfileName, Tenant, Yes, examples
+from penstock_cli.options import JsonOption, PipeOption, ProfileOption, TenantOption, YesOption, examples
 
-File = Annotated[Path, typer.Argument(help="Document of kind Pipe, in YAML.")]
-Credentials = Annotated[
+FileArgument = Annotated[Path, typer.Argument(help="Document of kind Pipe, in YAML.")]
+CredentialsOption = Annotated[
     bool,
     typer.Option("--credentials", help="Also set the credentials that are stored already; they cannot be compared."),
 ]
@@ -38,12 +38,12 @@ def register(app: typer.Typer) -> None:
 
 
 def validate(
-    file: File,
+    file: FileArgument,
     sample: Annotated[str, typer.Option(help="File with an event for a dry run; `-` is stdin.")] = "",
     source: Annotated[str, typer.Option(help="Source at which the event enters. Default: the first.")] = "",
-    as_json: Json = False,
-    tenant: Tenant = "",
-    profile: ProfileName = "",
+    as_json: JsonOption = False,
+    tenant: TenantOption = "",
+    profile: ProfileOption = "",
 ) -> None:
     """Check a document; with a sample, run its spec on the event. Nothing is sent or stored.
 
@@ -56,10 +56,10 @@ def validate(
 
 
 def diff(
-    file: File,
-    as_json: Json = False,
-    tenant: Tenant = "",
-    profile: ProfileName = "",
+    file: FileArgument,
+    as_json: JsonOption = False,
+    tenant: TenantOption = "",
+    profile: ProfileOption = "",
 ) -> None:
     """Show in words how a document differs from the tenant. Exits with 2 if it does."""
     from penstock_cli.run_pipes import run_diff
@@ -68,12 +68,12 @@ def diff(
 
 
 def apply(
-    file: File,
-    credentials: Credentials = False,
-    yes: Yes = False,
-    as_json: Json = False,
-    tenant: Tenant = "",
-    profile: ProfileName = "",
+    file: FileArgument,
+    credentials: CredentialsOption = False,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+    tenant: TenantOption = "",
+    profile: ProfileOption = "",
 ) -> None:
     """Make the tenant as a document says: tables, schemas, pipe, credentials, event types and channels.
 
@@ -91,9 +91,9 @@ def export(
     rows: Annotated[
         bool, typer.Option("--rows", help="With --out: also write the rows of its look-up tables.")
     ] = False,
-    as_json: Json = False,
-    tenant: Tenant = "",
-    profile: ProfileName = "",
+    as_json: JsonOption = False,
+    tenant: TenantOption = "",
+    profile: ProfileOption = "",
 ) -> None:
     """Write the document of a pipe. Secrets are replaced by ${VARIABLES}."""
     from penstock_cli.run_pipes import run_export
@@ -102,7 +102,7 @@ def export(
 
 
 def replay(
-    pipe: PipeName,
+    pipe: PipeOption,
     since: Annotated[str, typer.Option(help="Ingest time of the first events: a duration or a time.")],
     until: Annotated[str, typer.Option(help="End of the range: a duration or a time.")],
     revision: Annotated[
@@ -120,9 +120,9 @@ def replay(
     rate: Annotated[float | None, typer.Option(min=0.01, help="Messages per second. Default: that of the API.")] = None,
     rehearsal: Annotated[bool, typer.Option("--rehearsal", help="Only count; send nothing.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the replay has ended.")] = False,
-    yes: Yes = False,
-    as_json: Json = False,
-    profile: ProfileName = "",
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+    profile: ProfileOption = "",
 ) -> None:
     """Deliver the events of a range of time once more: rehearse, show the counts, ask, then start.
 

@@ -18,8 +18,12 @@ MOST_WAIT_S: Final = 30.0
 PAGE: Final = 200
 _NOT_STORED: Final = (429, 503)  # Penstock did nothing: any request may be sent again
 _HINTS: Final = {
-    "not-authenticated": f"The token is not valid, has expired or was revoked. {LOG_IN}",
-    "role-too-low": "Use a token with a wider scope, or ask an owner of the tenant for the role.",
+    "not-authenticated": LOG_IN,
+    "role-too-low": "Ask an owner of the tenant for the role.",
+    "scope-too-low": "Use a token with a wider scope.",
+    "token-invalid": LOG_IN,
+    "token-expired": LOG_IN,
+    "token-revoked": LOG_IN,
     "not-found": "Check the name or id; `penstock status` lists the pipes that this token can see.",
     "revision-conflict": "Run `penstock diff` to see what changed, then apply again.",
     "credential-needed": "Add the credential to the file as ${VARIABLE}, then apply again.",

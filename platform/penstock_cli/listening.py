@@ -27,7 +27,7 @@ CLOCKS_APART: Final = timedelta(seconds=10)  # between the clocks of ingest and 
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 the prefix of a secret
 
 
-class StoredPosition:
+class ListenPosition:
     """Stored position of a listener: cursor, start, and the events after the cursor that were delivered."""
 
     def __init__(self, path: Path) -> None:
@@ -131,7 +131,7 @@ class Listener:
         self,
         connection: Connection,
         server: LocalServer,
-        position: StoredPosition,
+        position: ListenPosition,
         report: ListenReport,
         *,
         pipe: str,

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from penstock_cli.errors import CliError
-from penstock_cli.listening import Attempt, Listener, ListenReport, LocalServer, StoredPosition, position_file
+from penstock_cli.listening import Attempt, Listener, ListenPosition, ListenReport, LocalServer, position_file
 from penstock_cli.options import connect
 from penstock_cli.output import note, write, write_json
 from penstock_cli.profiles import config_folder
@@ -31,7 +31,7 @@ def run_listen(request: ListenRequest, *, reset: bool, as_json: bool, profile: s
     path = position_file(config_folder(), connection.profile.url, pipe.id, request.source, request.to)
     if reset:
         path.unlink(missing_ok=True)
-    position = StoredPosition(path)
+    position = ListenPosition(path)
     if not position.is_new:
         note(f"continuing after the stored position in {path}")
     elif request.since:

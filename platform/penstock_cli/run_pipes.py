@@ -61,11 +61,17 @@ def run_apply(file: Path, tenant: str, *, credentials: bool, yes: bool, as_json:
     connection = connect(profile)
     applied = PipeApply(connection, tenant_id(connection, tenant), document, credentials=credentials)
     done: list[str] = []
+
+    def report(line: str) -> None:
+        done.append(line)
+        if not as_json:
+            write(line)
+
     if any(change.action for change in applied.changes):
         if not as_json:
             _show(applied.changes)
         confirmed("Apply these changes?", yes=yes)
-        applied.run(done.append if as_json else lambda line: (done.append(line), write(line))[1])
+        applied.run(report)
     if as_json:
         write_json({"changes": [vars(change) for change in applied.changes], "done": done})
     elif not applied.changes:

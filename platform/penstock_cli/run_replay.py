@@ -19,7 +19,7 @@ _ENDED: Final = ("done", "failed", "aborted")
 
 
 @dataclass(frozen=True)
-class ReplayOptions:
+class ReplaySelection:
     """Selection of a replay, as its options name it."""
 
     since: str
@@ -34,7 +34,7 @@ class ReplayOptions:
 
 
 def run_replay(
-    pipe: str, options: ReplayOptions, *, rehearsal: bool, wait: bool, yes: bool, as_json: bool, profile: str
+    pipe: str, options: ReplaySelection, *, rehearsal: bool, wait: bool, yes: bool, as_json: bool, profile: str
 ) -> None:
     """Rehearse, ask, and start the replay. Raises CliError."""
     connection = connect(profile)
@@ -62,7 +62,7 @@ def run_replay(
         write(replay.id)
 
 
-def replay_body(options: ReplayOptions, now: datetime) -> dict[str, Any]:
+def replay_body(options: ReplaySelection, now: datetime) -> dict[str, Any]:
     """Return the body of the API for these options. Pure. Raises CliError for a text that is not a time."""
     found = asdict(options) | {
         "since": time_from(options.since, now).isoformat(),

@@ -128,9 +128,9 @@ def replay(
 
     Exits with 1 if the replay fails, or the rehearsal finds nothing.
     """
-    from penstock_cli.run_replay import ReplayOptions, run_replay
+    from penstock_cli.run_replay import ReplaySelection, run_replay
 
-    options = ReplayOptions(
+    options = ReplaySelection(
         since=since,
         until=until,
         revision=revision,

@@ -58,7 +58,7 @@ def document_from(name: str, live: LivePipe, rows: Mapping[str, Mapping[str, str
         "schemas": {subject: list(map(_schema, some)) for subject, some in live.versions.items()},
     }
     whole = escaped(found) | {"destinations": _credentials(name, live)}  # its variables are not escaped
-    return {field: whole[field] for field in FIELDS if whole.get(field)}
+    return {field: whole[field] for field in FIELDS if whole.get(field) not in (None, {}, [])}
 
 
 def as_yaml(document: Mapping[str, Any]) -> str:

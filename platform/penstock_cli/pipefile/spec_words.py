@@ -50,8 +50,8 @@ def _about(part: Any) -> str:
 
 def _items(kind: str, old: Sequence[Any], new: Sequence[Any]) -> Iterator[str]:
     """Yield the differences of two lists of steps; a step that moved is removed and added."""
-    keys = [[json.dumps(one, sort_keys=True) for one in some] for some in (old, new)]
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
+    before_keys, after_keys = ([json.dumps(one, sort_keys=True) for one in some] for some in (old, new))
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, before_keys, after_keys, autojunk=False).get_opcodes():
         if tag == "equal":
             continue
         both = min(i2 - i1, j2 - j1)

@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,11 +39,14 @@ class Cli:
         self.env = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")])}
         self.env |= {"PENSTOCK_CONFIG_DIR": str(folder), "BOOKS_TOKEN": SECRET}
 
-    def run(self, *words: str | Path, code: int = 0, **env: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *words: str | Path, code: int = 0, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """Run a command and check its exit code."""
         done = subprocess.run(
             [sys.executable, "-m", "penstock_cli", *map(str, words)],
-            env=self.env | env, cwd=self.folder, capture_output=True, text=True, timeout=60, input="", check=False,
+            env=self.env | dict(env or {}), cwd=self.folder, capture_output=True, text=True, timeout=60, input="",
+            check=False,
         )  # fmt: skip
         assert done.returncode == code, f"{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
@@ -68,10 +72,12 @@ def test_login_stores_the_token_in_a_private_file_and_environment_wins(
     path = cli.folder / "profiles.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert "orders" in cli.run("status").stdout
-    refused = cli.run("status", code=3, PENSTOCK_TOKEN="pst_" + "0" * 40)
+    refused = cli.run("status", code=3, env={"PENSTOCK_TOKEN": "pst_" + "0" * 40})
     assert "[token-invalid]" in refused.stderr
     assert refused.stderr.count("\n") == 1
-    assert cli.run("status", code=3, PENSTOCK_URL="http://127.0.0.1:1").stderr.startswith("penstock: not signed in to")
+    assert cli.run("status", code=3, env={"PENSTOCK_URL": "http://127.0.0.1:1"}).stderr.startswith(
+        "penstock: not signed in to"
+    )
 
 
 def test_invalid_token_is_not_stored(live_server: LiveServer, tmp_path: Path, tenant: Tenant):
@@ -148,11 +154,11 @@ def test_export_applied_to_an_empty_tenant_gives_an_equal_pipe(cli: Cli, live_se
     assert "${ORDERS_BOOKS_VALUE}" in text
     theirs = charlie.tenants.get()
     other = {"PENSTOCK_URL": live_server.url, "PENSTOCK_TOKEN": token_of(theirs, charlie)}
-    needed = cli.run("apply", cli.folder / "out" / "orders.yaml", "--yes", code=1, **other)
+    needed = cli.run("apply", cli.folder / "out" / "orders.yaml", "--yes", code=1, env=other)
     assert "needs the variable ORDERS_BOOKS_VALUE" in needed.stderr
     other["ORDERS_BOOKS_VALUE"] = "their own"
-    cli.run("apply", cli.folder / "out" / "orders.yaml", "--yes", **other)
-    cli.run("export", "orders", "--out", cli.folder / "again", "--rows", **other)
+    cli.run("apply", cli.folder / "out" / "orders.yaml", "--yes", env=other)
+    cli.run("export", "orders", "--out", cli.folder / "again", "--rows", env=other)
     assert (cli.folder / "again" / "orders.yaml").read_text() == text
     ours, copy = PipeRevision.objects.order_by("created_at")
     assert ours.spec == copy.spec
@@ -165,20 +171,20 @@ def test_validate_runs_the_sample_and_fails_for_a_message_that_fails(cli: Cli):
     sample.write_text('{"type": "order.created", "id": "o-1", "total": 12, "shop_id": "s-1"}')
     shown = cli.run("validate", EXAMPLE, "--sample", sample).stdout
     assert "normalize: passed" in shown
-    assert "books: POST https://books.example.com/orders" in shown
+    assert "archive: POST https://archive.example.com/orders" in shown
     sample.write_text('{"total": "much"}')
     assert "the sample fails" in cli.run("validate", EXAMPLE, "--sample", sample, code=1).stderr
 
 
-def test_viewer_is_refused_with_the_role_that_is_needed(cli: Cli, tenant: Tenant, alice: User):
+def test_narrow_token_is_refused_with_the_scope_that_is_needed(cli: Cli, tenant: Tenant, alice: User):
     read_only = token_of(tenant, alice, "read")
-    refused = cli.run("apply", EXAMPLE, "--yes", code=3, PENSTOCK_URL=cli.url, PENSTOCK_TOKEN=read_only)
-    assert "[role-too-low]" in refused.stderr
+    refused = cli.run("apply", EXAMPLE, "--yes", code=3, env={"PENSTOCK_TOKEN": read_only, "PENSTOCK_URL": cli.url})
+    assert "[scope-too-low]" in refused.stderr
     assert not Pipe.objects.exists()
 
 
 def test_pipe_of_another_tenant_is_not_found(cli: Cli, pipe: Pipe, live_server: LiveServer, charlie: User):
     token = token_of(charlie.tenants.get(), charlie)
-    shown = cli.run("export", pipe.id, code=1, PENSTOCK_URL=live_server.url, PENSTOCK_TOKEN=token)
+    shown = cli.run("export", pipe.id, code=1, env={"PENSTOCK_TOKEN": token})
     assert "[not-found]" in shown.stderr
     assert Membership.objects.filter(user=charlie).count() == 1

@@ -23,7 +23,7 @@ import pytest
 
 from localbox.settings import ROOT
 from penstock_cli.errors import CliError
-from penstock_cli.listening import StoredPosition, position_file, signature
+from penstock_cli.listening import ListenPosition, position_file, signature
 
 PIPE = "pipe_00000000000000000001"
 AT = "2026-11-27T12:00:00Z"
@@ -191,8 +191,8 @@ def test_invalid_secret_is_refused():
 def test_position_of_another_target_or_source_is_another_file(tmp_path: Path):
     files = {position_file(tmp_path, "url", "pipe", source, to) for source in ("", "shop") for to in ("a", "b")}
     assert len(files) == 4
-    position = StoredPosition(min(files))
+    position = ListenPosition(min(files))
     position.deliver("m-1")
-    assert StoredPosition(min(files)).delivered == {"m-1"}
+    assert ListenPosition(min(files)).delivered == {"m-1"}
     position.move("5")
-    assert (StoredPosition(min(files)).cursor, StoredPosition(min(files)).delivered) == ("5", set())
+    assert (ListenPosition(min(files)).cursor, ListenPosition(min(files)).delivered) == ("5", set())

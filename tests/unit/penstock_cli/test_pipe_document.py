@@ -10,7 +10,7 @@ from localbox.settings import ROOT
 from penstock_cli.errors import CliError
 from penstock_cli.pipefile.document import FIELDS, DocumentError, document_of, read_document
 from penstock_cli.pipefile.export import document_from
-from penstock_cli.pipefile.model import ChannelEntry, LivePipe, PipeDocument, SchemaEntry
+from penstock_cli.pipefile.model import ChannelEntry, LivePipe, PipeDocument, RowSource, SchemaEntry
 from penstock_cli.pipefile.plan import plan
 from penstock_cli.pipefile.variables import escaped, replaced, variable_name
 
@@ -45,7 +45,7 @@ def test_example_is_read_with_files_and_variables():
     document = example()
     assert document.credentials == {"books": {"value": "secret"}}
     assert document.schemas["orders-value"][0].type == "AVRO"
-    assert document.tables["shops"].path == ROOT / "examples" / "shops.csv"
+    assert document.tables == {"shops": RowSource(ROOT / "examples" / "shops.csv", "id")}
     assert document.spec["destinations"]["archive"]["timeout_s"] == 15.0  # a default
 
 

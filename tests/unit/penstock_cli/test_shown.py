@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from penstock_cli.connection import problem_of
 from penstock_cli.errors import CliError, ExitCode
 from penstock_cli.journey_words import journey_words
 from penstock_cli.output import one_line, write_columns
-from penstock_cli.run_replay import ReplayOptions, replay_body
+from penstock_cli.run_replay import ReplaySelection, replay_body
 from penstock_cli.sse import ServerSentEvent, server_sent_events
 from penstock_cli.status import HEAD, columns_of
 from penstock_cli.times import seconds_in_words, time_from
@@ -42,7 +43,8 @@ def test_events_of_the_api_are_understood():
 
 
 def test_status_has_a_column_for_each_figure(capsys: pytest.CaptureFixture[str]):
-    (summary, *_) = PIPE_SUMMARIES_EXAMPLE["results"]
+    results: Any = PIPE_SUMMARIES_EXAMPLE["results"]
+    summary = results[0]
     write_columns(HEAD, [columns_of({**summary, "open_alerts": 2})])
     head, line = capsys.readouterr().out.splitlines()
     assert head.split()[0] == "PIPE"
@@ -59,10 +61,10 @@ def test_replay_is_shown_by_destination(capsys: pytest.CaptureFixture[str]):
 
 
 def test_options_of_a_replay_are_those_of_the_api():
-    empty = ReplayOptions("2h", "1h", None, [], "", [], [], [], None)
+    empty = ReplaySelection("2h", "1h", None, [], "", [], [], [], None)
     times = {"since": "2026-11-27T10:00:00+00:00", "until": "2026-11-27T11:00:00+00:00"}
     assert replay_body(empty, NOW) == times
-    whole = ReplayOptions("2h", "1h", 3, ["crm"], "true", ["k"], ["m"], [1], 5.0)
+    whole = ReplaySelection("2h", "1h", 3, ["crm"], "true", ["k"], ["m"], [1], 5.0)
     others = {"revision": 3, "destinations": ["crm"], "where": "true", "keys": ["k"], "ids": ["m"], "revisions": [1]}
     assert replay_body(whole, NOW) == times | others | {"rate_per_s": 5.0}
 
@@ -99,7 +101,7 @@ def test_another_time_is_refused(text: str):
         (
             403,
             {"detail": "No.", "code": "role-too-low", "errors": []},
-            "No [role-too-low]. Use a token with a wider scope, or ask an owner of the tenant for the role.",
+            "No [role-too-low]. Ask an owner of the tenant for the role.",
             ExitCode.REFUSED,
         ),
         (502, "<html>", "the server answered 502 without a reason [502]", ExitCode.UNAVAILABLE),

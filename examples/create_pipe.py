@@ -1,10 +1,10 @@
 """Create a pipe by the API: `python examples/create_pipe.py examples/pipe.json`. Needs only the standard library.
 
-Reads PENSTOCK_URL, PENSTOCK_USER and PENSTOCK_PASSWORD. Prints two lines for a shell: the new API key, for the sender,
-and the signing secret of the first destination, for the receiver. Penstock shows each of them only once.
+Reads PENSTOCK_URL, and PENSTOCK_TOKEN, an API token with the scope publish. Prints two lines for a shell: the new API
+key, for the sender, and the signing secret of the first destination, for the receiver. Penstock shows each of them
+only once.
 """
 
-import base64
 import json
 import os
 import sys
@@ -19,8 +19,7 @@ LIVE_WITHIN_S = 180  # the first pipe waits for its cell to start
 
 def call(method: str, path: str, body: Any = None) -> Any:
     """Call the API. Raises urllib.error.HTTPError; its body is application/problem+json and says what is wrong."""
-    credentials = base64.b64encode(f"{os.environ['PENSTOCK_USER']}:{os.environ['PENSTOCK_PASSWORD']}".encode()).decode()
-    headers = {"Authorization": f"Basic {credentials}", "Content-Type": "application/json"}
+    headers = {"Authorization": f"Bearer {os.environ['PENSTOCK_TOKEN']}", "Content-Type": "application/json"}
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(f"{URL}/api/v1/{path}", data, headers, method=method)
     with urllib.request.urlopen(request, timeout=30) as response:

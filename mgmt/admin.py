@@ -18,6 +18,7 @@ from mgmt.models import (
     Alert,
     AlertChannel,
     ApiKey,
+    ApiToken,
     Cell,
     CellVerdict,
     ControlAction,
@@ -37,6 +38,7 @@ from mgmt.models import (
     Redrive,
     Replay,
     ScaleGroup,
+    ServiceAccount,
     Shadow,
     Source,
     SourceSchema,
@@ -194,6 +196,25 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     list_select_related = ["source"]
     search_fields = ["prefix", "id"]
     exclude = ["digest"]
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(ReadOnlyAdmin):
+    """API tokens by prefix, without their digest."""
+
+    list_display = ["prefix", "name", "tenant", "user", "scope", "expires_at", "last_used_at", "revoked_at"]
+    list_select_related = ["tenant", "user"]
+    search_fields = ["prefix", "id"]
+    exclude = ["digest"]
+
+
+@admin.register(ServiceAccount)
+class ServiceAccountAdmin(ReadOnlyAdmin):
+    """Service accounts of tenants."""
+
+    list_display = ["name", "tenant", "user", "created_at", "removed_at"]
+    list_select_related = ["tenant", "user"]
+    search_fields = ["name", "id"]
 
 
 @admin.register(Destination)

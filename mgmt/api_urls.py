@@ -55,6 +55,7 @@ from mgmt.pipes.api.endpoints import (
     DestinationView,
     KeysView,
     RevokeKeyView,
+    RotateKeyView,
     RotateSecretView,
     SourcesView,
 )
@@ -171,6 +172,7 @@ urlpatterns = [
     path("pipes/<row_id:pipe>/sources/<spec_name:source>/event-types/", EventTypesView.as_view(), name="event-types"),
     path("pipes/<row_id:pipe>/keys/", KeysView.as_view(), name="keys"),
     path("pipes/<row_id:pipe>/keys/<row_id:key>/revoke/", RevokeKeyView.as_view(), name="revoke-key"),
+    path("pipes/<row_id:pipe>/keys/<row_id:key>/rotate/", RotateKeyView.as_view(), name="rotate-key"),
     path("pipes/<row_id:pipe>/destinations/", DestinationsView.as_view(), name="destinations"),
     path("pipes/<row_id:pipe>/destinations/<spec_name:name>/", DestinationView.as_view(), name="destination"),
     path(

@@ -83,6 +83,12 @@ class DestinationRemovedError(ServiceError):
     code = "destination-removed"
 
 
+class KeyEndedError(ServiceError):
+    """The API key is revoked or has expired, so there is nothing to rotate."""
+
+    code = "key-ended"
+
+
 class RampCompleteError(ServiceError):
     """The ramp has ended: the revision is live, or was rolled back."""
 

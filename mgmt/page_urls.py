@@ -33,6 +33,7 @@ from mgmt.shadows.pages import new as new_shadow_page
 from mgmt.shadows.pages import shadows
 from mgmt.tail import pages as tail_pages
 from mgmt.tenancy import pages as tenancy_pages
+from mgmt.tokens import pages as token_pages
 from mgmt.usage.pages import spending, usage
 from mgmt.windows import pages as window_pages
 
@@ -65,6 +66,11 @@ urlpatterns = [
     path("tables/<str:table_id>/", lookup_pages.table, name="table"),
     path("tables/<str:table_id>/upload/", lookup_pages.upload, name="upload_rows"),
     path("tables/<str:table_id>/remove/", lookup_pages.delete_table, name="delete_table"),
+    path("tokens/", token_pages.tokens, name="tokens"),
+    path("tokens/accounts/", token_pages.create_account, name="create_account"),
+    path("tokens/accounts/<str:account_id>/change/", token_pages.change_account, name="change_account"),
+    path("tokens/accounts/<str:account_id>/remove/", token_pages.remove_account, name="remove_account"),
+    path("tokens/<str:token_id>/revoke/", token_pages.revoke_token, name="revoke_token"),
     path("staff/", controllers.controllers, name="staff"),
     path("staff/board/", board.status_board, name="board"),
     path("staff/losses/", board.losses, name="all_losses"),
@@ -150,6 +156,7 @@ urlpatterns = [
     path("pipes/<str:pipe_id>/sources/<str:name>/event-types/", event_types_pages.event_types, name="event_types"),
     path("pipes/<str:pipe_id>/loss-threshold/", settings.set_loss_threshold, name="set_loss_threshold"),
     path("pipes/<str:pipe_id>/keys/", settings.create_key, name="create_key"),
+    path("pipes/<str:pipe_id>/keys/<str:key_id>/rotate/", settings.rotate_key, name="rotate_key"),
     path("pipes/<str:pipe_id>/keys/<str:key_id>/revoke/", settings.revoke_key, name="revoke_key"),
     path("pipes/<str:pipe_id>/destinations/<str:name>/secret/", settings.rotate_secret, name="rotate_secret"),
 ]

@@ -42,6 +42,7 @@ from mgmt.errors import (
     EventTypesConflictError,
     FixNotLiveError,
     InvalidValue,
+    KeyEndedError,
     LimitReachedError,
     MigrationInProgressError,
     NameTakenError,
@@ -84,7 +85,7 @@ from mgmt.lookups.services import (
     upload_rows,
 )
 from mgmt.patterns.services import ignore_field, watch_field
-from mgmt.pipes.services.keys import create_api_key, revoke_api_key
+from mgmt.pipes.services.keys import create_api_key, revoke_api_key, rotate_api_key
 from mgmt.pipes.services.pipes import (
     check_new_pipe,
     close_pipe,
@@ -166,6 +167,7 @@ __all__ = [
     "EventTypesConflictError",
     "FixNotLiveError",
     "InvalidValue",
+    "KeyEndedError",
     "LimitReachedError",
     "MigrationInProgressError",
     "NameTakenError",
@@ -285,6 +287,7 @@ __all__ = [
     "revoke_tokens_of",
     "roll_back",
     "roll_back_ramp",
+    "rotate_api_key",
     "rotate_signing_secret",
     "set_credential",
     "set_default_compatibility",

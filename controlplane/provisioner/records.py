@@ -264,10 +264,11 @@ def _build_event_types(names: list[str], found: dict[str, Record], _broken: dict
 
 def _build_keys(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:
     rows = ApiKey.objects.filter(digest__in=names)
-    for digest, version, pipe, source, revoked in rows.values_list(
-        "digest", "version", "source__pipe_id", "source__name", "revoked_at"
+    for digest, version, pipe, source, revoked, expires_at in rows.values_list(
+        "digest", "version", "source__pipe_id", "source__name", "revoked_at", "expires_at"
     ):
-        found[api_key_key(digest)] = ApiKeyRecord(digest, version, pipe, source, revoked is not None)
+        expires_us = int(expires_at.timestamp() * 1_000_000) if expires_at else 0
+        found[api_key_key(digest)] = ApiKeyRecord(digest, version, pipe, source, revoked is not None, expires_us)
 
 
 def _build_redrives(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:

@@ -41,6 +41,7 @@ class EventRejectedError(Exception):
 TITLES: Final = {
     "key-missing": "No API key",
     "key-invalid": "Unknown API key",
+    "key-expired": "API key has expired",
     "not-found": "Not found",
     "method-not-allowed": "Method not allowed",
     "pipe-closed": "Pipe closed",

@@ -190,7 +190,7 @@ class IngestReplica:
     def route(self, key: str) -> SourceRoute:
         """Return the route of an API key.
 
-        Raises EventRejectedError for an unknown or revoked key, a closed pipe, or one that is not live yet.
+        Raises EventRejectedError for an unknown, expired or revoked key, a closed pipe, or one that is not live yet.
         """
         if self._routes_at != self.table.changes:
             self._routes.clear()
@@ -200,6 +200,8 @@ class IngestReplica:
             if not key_is_well_formed(key):  # malformed and mistyped keys cost no look-up
                 raise _unknown_key()
             route = self._routes[key] = self._find(key_digest(key))
+        if 0 < route.ends_us <= time.time_ns() // 1_000:
+            raise _expired_key()
         return route
 
     def _find(self, digest: str) -> SourceRoute:
@@ -210,7 +212,7 @@ class IngestReplica:
             raise _unknown_key()
         route = self._lead(key.pipe, key.source)
         route.check = check_of(self.table.schema(key.pipe, key.source))
-        route.sender = digest[:SENDER_CHARS]
+        route.sender, route.ends_us = digest[:SENDER_CHARS], key.expires_us
         return route
 
     def _lead(self, pipe_id: str, source: str) -> SourceRoute:
@@ -573,6 +575,10 @@ def _unavailable() -> EventRejectedError:
 
 def _unknown_key() -> EventRejectedError:
     return EventRejectedError(401, "key-invalid", "the API key is unknown or revoked")
+
+
+def _expired_key() -> EventRejectedError:
+    return EventRejectedError(401, "key-expired", "the API key has expired; use a newer key of the source")
 
 
 def _table_unread() -> EventRejectedError:

@@ -28,6 +28,7 @@ class SourceRoute(Struct):
     check:   the check that events posted to the source must pass; None if there is none
     gate:    the event types of the source; None if it takes all events
     sender:  who sends the events, as in a RejectionReport
+    ends_us: time at which the sender's key expires, microseconds since 1970; 0: never
     """
 
     pipe: PipeRecord
@@ -39,6 +40,7 @@ class SourceRoute(Struct):
     spread: frozenset[int] = frozenset()
     gate: EventTypeGate | None = None
     sender: str = KAFKA
+    ends_us: int = 0
 
 
 class Stamper:

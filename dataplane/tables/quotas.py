@@ -57,7 +57,7 @@ _LIST: Final = (
     QuotaKind("destinations_per_pipe", 1, 50, "destinations", "Destinations per pipe", "destinations of one pipe"),
     QuotaKind("topics", 0, 10_000, "topics", "Topics", "destinations of type topic, over all pipes"),
     QuotaKind("partitions", 0, 100_000, "partitions", "Partitions", "partitions of these topics together"),
-    QuotaKind("api_keys", 0, 1_000_000, "keys", "API keys", "keys that are not revoked"),
+    QuotaKind("api_keys", 0, 1_000_000, "keys", "API keys", "keys that are neither revoked nor expired"),
     QuotaKind("live_tails", 0, 1_000, "live tails", "Live tails", "live tails that are open at the same time"),
     QuotaKind("live_tails_per_user", 0, 1_000, "live tails", "Live tails per user", "of these, by one user"),
     QuotaKind("subjects", 0, 100_000, "subjects", "Subjects", "subjects of the schema registry"),

@@ -83,13 +83,17 @@ class PlanRecord(Struct, tag="plan", tag_field="kind", frozen=True):
 
 
 class ApiKeyRecord(Struct, tag="key", tag_field="kind", frozen=True):
-    """An API key by its digest (SHA-256, hex). `revoked` is final."""
+    """An API key by its digest (SHA-256, hex). `revoked` is final.
+
+    expires_us: time from which ingest refuses it, microseconds since 1970; 0: never
+    """
 
     digest: str
     version: int
     pipe: str
     source: str
     revoked: bool = False
+    expires_us: int = 0
 
 
 class SchemaRecord(Struct, tag="schema", tag_field="kind", frozen=True):

@@ -157,6 +157,7 @@ class ApiKey(models.Model):
     digest = models.CharField(max_length=64, unique=True, help_text="SHA-256 of the whole key, hex.")
     version = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, help_text="Ingest refuses it from then on; null: never.")
     revoked_at = models.DateTimeField(null=True)
 
     def __str__(self) -> str:

@@ -9,6 +9,7 @@ from rest_framework import serializers
 from mgmt.deliveries.services.destinations import MAX_CREDENTIAL_CHARS
 from mgmt.models import Destination as DestinationRow
 from mgmt.models import Membership, Pipe, PipeRevision
+from mgmt.pipes.services.keys import MAX_KEY_DAYS, MAX_OVERLAP_HOURS, OVERLAP_HOURS
 from mgmt.ramps.admission_schedule import MOST_EXPECTED
 from mgmt.web.parsers import StrictSerializer
 from mgmt.web.serializers import PageOut
@@ -100,6 +101,29 @@ class KeyIn(StrictSerializer):
     source = serializers.RegexField(NAME)  # type: ignore[assignment]  # a field, not DRF's attribute
     label = serializers.CharField(  # type: ignore[assignment]
         max_length=80, required=False, allow_blank=True, default=""
+    )
+    expires_in_days = serializers.IntegerField(
+        required=False, allow_null=True, default=None, min_value=1, max_value=MAX_KEY_DAYS, help_text="Default: never."
+    )
+
+
+class RotationIn(StrictSerializer):
+    """Rotation of an API key. The body may be empty."""
+
+    overlap_hours = serializers.IntegerField(
+        required=False,
+        default=OVERLAP_HOURS,
+        min_value=0,
+        max_value=MAX_OVERLAP_HOURS,
+        help_text=f"How long the old key still works; 0 ends it at once. Default: {OVERLAP_HOURS}.",
+    )
+    expires_in_days = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        default=None,
+        min_value=1,
+        max_value=MAX_KEY_DAYS,
+        help_text="Until the new key expires. Default: never.",
     )
 
 
@@ -200,6 +224,7 @@ class KeyOut(serializers.Serializer[Any]):
     label = serializers.CharField()  # type: ignore[assignment]
     prefix = serializers.CharField(help_text="The key's first characters.")
     created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField(allow_null=True, help_text="Ingest refuses it from then on; null: never.")
     revoked_at = serializers.DateTimeField(allow_null=True)
 
 

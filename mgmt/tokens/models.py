@@ -9,8 +9,6 @@ from mgmt.ids import id_maker
 from mgmt.pipes.models import Pipe
 from mgmt.tenancy.models import Membership, Tenant
 
-Role = Membership.Role
-
 
 class ServiceAccount(models.Model):
     """User of a program: a member of one tenant without password, mails or sign-in.
@@ -79,9 +77,9 @@ class ApiToken(models.Model):
 
 
 ROLE_OF_SCOPE: Final = {
-    ApiToken.Scope.READ: Role.VIEWER,
-    ApiToken.Scope.OPERATE: Role.OPERATOR,
-    ApiToken.Scope.PUBLISH: Role.EDITOR,
-    ApiToken.Scope.ADMIN: Role.OWNER,
+    ApiToken.Scope.READ: Membership.Role.VIEWER,
+    ApiToken.Scope.OPERATE: Membership.Role.OPERATOR,
+    ApiToken.Scope.PUBLISH: Membership.Role.EDITOR,
+    ApiToken.Scope.ADMIN: Membership.Role.OWNER,
 }
 SCOPE_OF_ROLE: Final = {role: scope for scope, role in ROLE_OF_SCOPE.items()}

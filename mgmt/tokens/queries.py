@@ -7,13 +7,12 @@ from django.db.models import OuterRef, Q, QuerySet, Subquery
 from mgmt.models import ApiToken, Membership, ServiceAccount
 from mgmt.tokens.models import ROLE_OF_SCOPE
 
-Role = Membership.Role
-_ROLES = list(Role)  # each includes the ones before it
+_ROLES = list(Membership.Role)  # each includes the ones before it
 
 
 def lower_role(one: str, other: str) -> str:
     """Return the role that may do less."""
-    return min(one, other, key=lambda role: _ROLES.index(Role(role)))
+    return min(one, other, key=lambda role: _ROLES.index(Membership.Role(role)))
 
 
 def scopes_up_to(role: str) -> list[ApiToken.Scope]:

@@ -48,7 +48,7 @@ from mgmt.tokens.models import SCOPE_OF_ROLE
 from mgmt.tokens.queries import service_accounts_of
 
 Role = Membership.Role
-Row = TypeVar("Row", bound=Model)
+_Row = TypeVar("_Row", bound=Model)
 
 # Each role may do all that the ones before it may.
 _ORDER: Final = (Role.VIEWER, Role.OPERATOR, Role.EDITOR, Role.OWNER)
@@ -61,7 +61,7 @@ PUBLISH_REVISION: Final = Role.EDITOR  # also rehearse a draft, and promote it
 REGISTER_SCHEMA: Final = Role.EDITOR
 CHANGE_SUBJECT: Final = Role.EDITOR  # level, owner and deprecation of a subject; the default level
 SET_EVENT_TYPES: Final = Role.EDITOR
-MAKE_KEY: Final = Role.EDITOR
+MAKE_KEY: Final = Role.EDITOR  # also rotate
 REVOKE_KEY: Final = Role.EDITOR
 ROTATE_SECRET: Final = Role.EDITOR
 PAUSE: Final = Role.OPERATOR  # also resume; of a pipe or a destination
@@ -338,7 +338,7 @@ def with_roles(user: User, rows: QuerySet[Pipe]) -> QuerySet[Pipe]:
     return rows.annotate(my_role=Value(user.grant.role) if user.grant else F("tenant__memberships__role"))
 
 
-def _tenant_wide(user: User, rows: QuerySet[Row]) -> QuerySet[Row]:
+def _tenant_wide(user: User, rows: QuerySet[_Row]) -> QuerySet[_Row]:
     """Return rows that belong to no pipe: none for a token of one pipe."""
     return rows.none() if user.grant and user.grant.pipe_id else rows
 

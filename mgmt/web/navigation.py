@@ -56,6 +56,7 @@ def rail(
             _entry("Schemas", "subjects", "g s"),
             _entry("Look-up tables", "tables", "g t"),
             _entry("Usage", "usage", "g u"),
+            _entry("API tokens", "tokens", "g k"),
         ]
     groups = [NavGroup("", entries)]
     if is_staff:

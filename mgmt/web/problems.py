@@ -140,6 +140,7 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
         "Another user changed the event types first",
         "Read the event types of the source, apply your change to them, and send `based_on` with their version.",
     ),
+    "key-ended": ProblemType(409, "The API key is revoked or has expired", "Create a new key of the source."),
     "ramp-over": ProblemType(
         409, "The ramp has ended", "The revision is live or was rolled back. Read the ramp again."
     ),

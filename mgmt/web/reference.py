@@ -15,22 +15,28 @@ of bodies and answers, with their meanings.
 The console and the API read the same queries: a number is the same in both. Pages of the console show the matching call
 under "Show as curl".
 
-- **Sign in** with Basic authentication, or with the session of the console and `X-CSRFToken`. A row of another tenant
-  is answered with 404, as a missing one is. `role-too-low` (403) names the role that an operation needs.
+- **Sign in** with an [API token](../api-tokens.md), with Basic authentication, or with the session of the console and
+  `X-CSRFToken`. A row of another tenant is answered with 404, as a missing one is. `role-too-low` (403) names the role
+  that an operation needs, and `scope-too-low` the scope.
 - **Errors** are `application/problem+json` (RFC 9457). `code` is stable, and `type` is the URL of its help page.
 - **Parameters** are checked: one that an operation does not have, or a value out of range, is answered with 400.
 - **Pages**: follow `next` until it is null. `limit` is at most 200.
-- **Limits**: 1,200 requests per minute and user; of these 120 that read messages from Kafka (messages and tail), 120
-  that read the event log, and 20 comparisons of a draft.
+- **Limits**: 1,200 requests per minute and token, and 1,200 of a user without token; 120 of a user that read messages
+  from Kafka (messages and tail), 120 that read the event log, and 20 comparisons of a draft.
 - **Units** are in the names: `_us` is microseconds, `_s` seconds, `_bytes` bytes. Times are UTC. A `minute` is the
   number of minutes since 1970-01-01T00:00Z.
 
 In the examples `$PENSTOCK` is the address of the console, and `$TENANT`, `$PIPE` and the like stand for ids. `GET /me/`
-returns the ids of your tenants. curl asks for the password of the user `alice`.
+returns the ids of your tenants, and `$PENSTOCK_TOKEN` is a token.
 """
 # Title, introduction, and the beginnings of the paths, of which the longest that fits wins.
 _GROUPS: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
     ("You and your tenants", "", ("/me/", "/tenants/{tenant}/members/", "/tenants/{tenant}/quotas/")),
+    (
+        "API tokens and service accounts",
+        "",
+        ("/tenants/{tenant}/tokens/", "/tenants/{tenant}/service-accounts/"),
+    ),
     (
         "Overview",
         "What the home page shows.",
@@ -134,7 +140,7 @@ def _curl(document: Mapping[str, Any], place: str, method: str, operation: Mappi
     wanted = [one["name"] for one in operation.get("parameters", []) if one["in"] == "query" and one.get("required")]
     query = f"?{'&'.join(f'{name}=...' for name in wanted)}" if wanted else ""
     verb = "" if method == "get" else f" -X {method.upper()}"
-    sign_in = " -u alice" if operation.get("security") != [{}] else ""
+    sign_in = ' -H "Authorization: Bearer $PENSTOCK_TOKEN"' if operation.get("security") != [{}] else ""
     yield f'curl -sS{sign_in}{verb} "$PENSTOCK{_PREFIX}{_address(place)}{query}"'
     if "text/event-stream" in operation["responses"].get("200", {}).get("content", {}):
         yield '-N -H "Accept: text/event-stream"'

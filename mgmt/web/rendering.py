@@ -47,6 +47,7 @@ class Permissions:
     tables: bool  # look-up tables and their rows
     schemas: bool  # subjects of the schema registry and their versions
     share: bool  # the event catalogue, with people outside the tenant
+    tokens: bool  # of all users, and service accounts
 
 
 def for_members(view: _View) -> _View:
@@ -195,6 +196,7 @@ def permissions_of(role: str | None) -> Permissions:
         tables=access.may(role, access.CHANGE_LOOKUPS),
         schemas=access.may(role, access.REGISTER_SCHEMA),
         share=access.may(role, access.SHARE_CATALOGUE),
+        tokens=access.may(role, access.MANAGE_TOKENS),
     )
 
 
@@ -219,6 +221,6 @@ def ingest_url() -> str:
     return str(settings.PENSTOCK_INGEST_URL)
 
 
-def as_curl(request: HttpRequest, path: str, body: Mapping[str, Any] | None = None) -> str:
-    """Return the curl command for the REST call that matches this page."""
-    return api_curl(web_url=settings.PENSTOCK_WEB_URL, user=viewer_of(request).get_username(), path=path, body=body)
+def as_curl(_request: HttpRequest, path: str, body: Mapping[str, Any] | None = None, *, token: str = "") -> str:
+    """Return the curl command for the REST call that matches a page; without `token` it reads the environment's."""
+    return api_curl(web_url=settings.PENSTOCK_WEB_URL, path=path, body=body, token=token)

@@ -10,6 +10,7 @@ from dataplane.names import EVENTS_PATH
 
 SAMPLE: Final = '{"type": "order.created", "order": {"id": 4711, "total": 129.9}}'
 KEY_PLACEHOLDER: Final = "$PENSTOCK_KEY"
+TOKEN_PLACEHOLDER: Final = "$PENSTOCK_TOKEN"  # noqa: S105 the name of a variable
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,10 @@ def _with_key(url: str, key: str) -> str:
     return f"{scheme}://events:{key}@{rest}"
 
 
-def api_curl(*, web_url: str, user: str, path: str, body: Mapping[str, Any] | None = None) -> str:
-    """Return the curl command for the REST call of a page; curl prompts for the password."""
-    lines = [f"curl -sS -u {shlex.quote(user)} {shlex.quote(f'{web_url}/api/v1/{path}')}"]
+def api_curl(*, web_url: str, path: str, body: Mapping[str, Any] | None = None, token: str = "") -> str:
+    """Return the curl command for the REST call of a page; without `token` it reads the token from the environment."""
+    url = shlex.quote(f"{web_url}/api/v1/{path}")
+    lines = [f'curl -sS -H "Authorization: Bearer {token or TOKEN_PLACEHOLDER}" {url}']
     if body is not None:
         text = json.dumps(body, indent=1, ensure_ascii=False)
         lines += ['-H "Content-Type: application/json"', f"-d {shlex.quote(text)}"]

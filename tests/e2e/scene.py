@@ -100,6 +100,7 @@ def everything(receiver: str) -> dict[str, Any]:
     table = services.create_lookup_table(tenant=tenant, name="customers")
     services.put_row(table=table, row=checked_row(1, "c-42", {"name": "Ada", "tier": "gold"}))
     catalogue = _fill_the_catalogue(tenant, alice)
+    _create_tokens(tenant, alice)
     steps: list[dict[str, Any]] = [{"op": "peek", "name": "raw", "share": 1}]
     steps += [{"op": "rename", "path": "order.total", "to": "order.amount"}, {"op": "remove", "path": "order.note"}]
     keys = {name: _make(tenant, alice, name, urls, steps) for name, urls in specs.items()}
@@ -445,6 +446,14 @@ def _register(pipe: Pipe, author: User) -> None:
     for more in ({}, {"note": {"type": ["string", "null"]}}):
         document = {"type": "object", "properties": fields | more, "required": ["id"], "additionalProperties": False}
         services.register_schema(source=pipe.sources.get(), document=document, author=author)
+
+
+def _create_tokens(tenant: Tenant, owner: User) -> None:
+    """Create a service account, a token of it that expires soon, and an endless one of the owner."""
+    now = timezone.now()
+    account = services.create_service_account(tenant=tenant, name="deploy", role="editor", by=owner, now=now)
+    for user, name, scope, days in ((account.user, "CI", "publish", 7), (owner, "Dashboard", "read", None)):
+        services.create_token(tenant=tenant, user=user, by=owner, name=name, scope=scope, days=days, now=now)
 
 
 def _fill_the_catalogue(tenant: Tenant, author: User) -> list[str]:

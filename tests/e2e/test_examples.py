@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import requests
 
 from localbox.ports import free_ports
 from localbox.testing import ROOT, Box
@@ -33,14 +34,25 @@ def run(example: str, *arguments: str, env: dict[str, str], stdin: str = "") -> 
     return done.stdout.splitlines()
 
 
+def new_token(box: Box) -> str:
+    """Create a token of alice by the API, as its page in the console does."""
+    api = f"{box.env['PENSTOCK_WEB_URL']}/api/v1"
+    alice = requests.Session()
+    alice.auth = ("alice", said_by(box, "tests/e2e/scene.py", "people")["password"])
+    tenant = alice.get(f"{api}/me/", timeout=30).json()["tenants"][0]["id"]
+    body = {"name": "examples", "scope": "publish", "expires_in_days": 1}
+    answer = alice.post(f"{api}/tenants/{tenant}/tokens/", json=body, timeout=30)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["token"])
+
+
 def create_pipe(box: Box, url: str, var: Path) -> dict[str, str]:
     """Create the example's pipe as alice, delivering to `url`; return the variables that the script prints."""
     body = json.loads((EXAMPLES / "pipe.json").read_text())
     body["spec"]["destinations"]["books"]["url"] = url
     body["name"] = "examples"  # other tests of this box have a pipe with the name of the file
     (var / "pipe.json").write_text(json.dumps(body))
-    password = said_by(box, "tests/e2e/scene.py", "people")["password"]
-    env = {"PENSTOCK_URL": box.env["PENSTOCK_WEB_URL"], "PENSTOCK_USER": "alice", "PENSTOCK_PASSWORD": password}
+    env = {"PENSTOCK_URL": box.env["PENSTOCK_WEB_URL"], "PENSTOCK_TOKEN": new_token(box)}
     lines = run("create_pipe.py", str(var / "pipe.json"), env=env)
     return dict(line.removeprefix("export ").split("=", 1) for line in lines)
 

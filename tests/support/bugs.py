@@ -103,9 +103,23 @@ BUGS: Final = (
     Bug(
         "a tenant's rows shown to any user",
         "mgmt/web/access.py",
-        "    return Pipe.objects.filter(tenant__memberships__user_id=user.pk)",
-        "    return Pipe.objects.filter()",
+        "    rows = Pipe.objects.filter(tenant__memberships__user_id=user.pk)",
+        "    rows = Pipe.objects.filter()",
         "tests/db/mgmt/test_access_matrix.py::test_row_of_another_tenant_is_404_like_a_missing_one",
+    ),
+    Bug(
+        "a token of one pipe opens all pipes",
+        "mgmt/web/access.py",
+        "rows.filter(id=user.grant.pipe_id) if user.grant.pipe_id else rows",
+        "rows",
+        "tests/db/mgmt/test_token_matrix.py::test_token_of_one_pipe_reaches_that_pipe_only",
+    ),
+    Bug(
+        "a token acts with all of its user's role",
+        "mgmt/tokens/authentication.py",
+        "lower_role(ROLE_OF_SCOPE[ApiToken.Scope(token.scope)], role)",
+        "role",
+        "tests/db/mgmt/test_token_matrix.py::test_scope_allows_exactly_what_its_role_does",
     ),
     Bug(
         "redirect followed",

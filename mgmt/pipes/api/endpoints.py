@@ -1,5 +1,8 @@
 """Sources, API keys and destinations of a pipe."""
 
+from datetime import timedelta
+
+from django.utils import timezone
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -11,9 +14,10 @@ from mgmt.pipes.serializers import (
     KeyPageOut,
     NewKeyOut,
     NewSecretOut,
+    RotationIn,
     SourceOut,
 )
-from mgmt.services import create_api_key, revoke_api_key, rotate_signing_secret
+from mgmt.services import create_api_key, revoke_api_key, rotate_api_key, rotate_signing_secret
 from mgmt.web import access
 from mgmt.web.api_view import View, body_of
 from mgmt.web.openapi import PAGE_PARAMETERS, answers, operation
@@ -70,9 +74,41 @@ class KeysView(View):
             reason = "needs the name of a source of this pipe"
             error = {"pointer": "#/source", "detail": reason, "code": "does-not-exist"}
             raise ProblemError("invalid", errors=[error]) from exc
-        key, plaintext = create_api_key(source=source, label=body["label"])
-        headers = {"Cache-Control": "no-store"}
-        return Response({**KeyOut(key).data, "key": plaintext}, status=201, headers=headers)
+        key, plaintext = create_api_key(source=source, label=body["label"], days=body["expires_in_days"])
+        return _new_key(key, plaintext)
+
+
+class RotateKeyView(View):
+    """Rotation of an API key."""
+
+    @operation(
+        "rotate_key",
+        request=RotationIn,
+        responses=answers(
+            201,
+            NewKeyOut,
+            "invalid",
+            "role-too-low",
+            "not-found",
+            "pipe-closed",
+            "key-ended",
+            "quota-exceeded",
+            "body-too-large",
+            "media-type",
+        ),
+    )
+    def post(self, request: Request, pipe: str, key: str) -> Response:
+        """Create a successor of an API key with its label; the old key works until the overlap has passed.
+
+        The response contains the new key, which cannot be read again.
+        """
+        row = access.get_key(self.user, pipe, key, access.MAKE_KEY)
+        body = body_of(request, RotationIn)
+        overlap = timedelta(hours=body["overlap_hours"])
+        new, plaintext = rotate_api_key(
+            key=row, by=self.user, overlap=overlap, days=body["expires_in_days"], now=timezone.now()
+        )
+        return _new_key(new, plaintext)
 
 
 class RevokeKeyView(View):
@@ -84,6 +120,11 @@ class RevokeKeyView(View):
         row = access.get_key(self.user, pipe, key, access.REVOKE_KEY)
         revoke_api_key(key=row)
         return Response(KeyOut(row).data)
+
+
+def _new_key(key: ApiKey, plaintext: str) -> Response:
+    headers = {"Cache-Control": "no-store"}
+    return Response({**KeyOut(key).data, "key": plaintext}, status=201, headers=headers)
 
 
 class DestinationsView(View):

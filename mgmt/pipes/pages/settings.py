@@ -1,7 +1,8 @@
 """Settings of a pipe: sources with API keys, destinations with signing secrets."""
 
+from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from django.contrib import messages
 from django.db.models import Max, Prefetch
@@ -16,9 +17,18 @@ from mgmt.ledger.presenters import skew_view
 from mgmt.models import ApiKey, Pipe
 from mgmt.pipes.page_context import pipe_context
 from mgmt.pipes.pages.edit import NewKeyView
+from mgmt.pipes.services.keys import MAX_OVERLAP_HOURS, OVERLAP_HOURS
 from mgmt.web import access
-from mgmt.web.rendering import as_curl, for_members, ingest_url, once, show, viewer_of
+from mgmt.web.rendering import as_curl, for_members, ingest_url, number_of, once, show, viewer_of
 from mgmt.web.snippets import endpoint, send_snippets
+
+OVERLAPS: Final = {
+    0: "at once",
+    1: "in 1 hour",
+    OVERLAP_HOURS: "in 1 day",
+    168: "in 7 days",
+    MAX_OVERLAP_HOURS: "in 30 days",
+}
 
 
 @for_members
@@ -41,6 +51,22 @@ def create_key(request: HttpRequest, pipe_id: str) -> HttpResponse:
         messages.error(request, str(exc), extra_tags="bad")
         return redirect("console:settings", pipe_id)
     return _page(request, pipe, key=NewKeyView(source.name, secret))
+
+
+@for_members
+@require_POST
+@sensitive_variables("secret")
+def rotate_key(request: HttpRequest, pipe_id: str, key_id: str) -> HttpResponse:
+    """Create a successor of a key and render the page that shows it once; the old key works for some `hours`."""
+    key = access.get_key(viewer_of(request), pipe_id, key_id, access.MAKE_KEY)
+    overlap = timedelta(hours=min(number_of(request.POST.get("hours")), MAX_OVERLAP_HOURS))
+    try:
+        _, secret = services.rotate_api_key(key=key, by=viewer_of(request), overlap=overlap, now=timezone.now())
+    except services.ServiceError as exc:
+        messages.error(request, str(exc), extra_tags="bad")
+        return redirect("console:settings", pipe_id)
+    pipe = access.get_pipe(viewer_of(request), pipe_id)
+    return _page(request, pipe, key=NewKeyView(key.source.name, secret))
 
 
 @for_members
@@ -89,6 +115,9 @@ def _page(
         "sources": pipe.sources.annotate(schema=Max("schemas__number")).order_by("name").prefetch_related(keys),
         "destinations": pipe.destinations.order_by("name"),
         "keys": [key] if key else [],
+        "now": timezone.now(),
+        "overlaps": OVERLAPS,
+        "overlap": OVERLAP_HOURS,
         "signing": signing or [],
         "rotated": bool(signing),
         "get_skew": once(partial(skew_view, pipe, timezone.now())),

@@ -1,6 +1,8 @@
-"""Services of API keys: create and revoke. A key is shown once; only its digest is stored."""
+"""Services of API keys: create, rotate and revoke. A key is shown once; only its digest is stored."""
 
 import secrets
+from datetime import datetime, timedelta
+from typing import Final
 
 import structlog
 from django.db import transaction
@@ -8,17 +10,22 @@ from django.db.models import F
 from django.utils import timezone
 
 from dataplane.spec.keys import PREFIX_CHARS, RANDOM_BYTES, key_digest, key_text
-from mgmt.errors import PipeClosedError
-from mgmt.models import ApiKey, Pipe, Source
+from mgmt.errors import InvalidValue, KeyEndedError, PipeClosedError
+from mgmt.models import ApiKey, Pipe, Source, User
 from mgmt.quotas.services import check_room_for_key, hold_tenant
 from mgmt.tenancy.names import checked_name
 
+MAX_KEY_DAYS: Final = 3_650
+OVERLAP_HOURS: Final = 24
+MAX_OVERLAP_HOURS: Final = 720
 log = structlog.get_logger(__name__)
 
 
 @transaction.atomic
-def create_api_key(*, source: Source, label: str = "") -> tuple[ApiKey, str]:
+def create_api_key(*, source: Source, label: str = "", days: int | None = None) -> tuple[ApiKey, str]:
     """Create a key to one source. Return the row and the key itself, which cannot be shown again.
+
+    days: until it expires, 1 to MAX_KEY_DAYS; None for never
 
     Raises InvalidValue for a label that is too long or not printable, PipeClosedError, QuotaExceededError.
     """
@@ -27,10 +34,38 @@ def create_api_key(*, source: Source, label: str = "") -> tuple[ApiKey, str]:
     if source.pipe.state == Pipe.State.CLOSED:
         raise PipeClosedError(f"{source.pipe.name} is closed. Open it again before you create a key.")
     label = checked_name("label", label) if label.strip() else ""
+    if days is not None and not 1 <= days <= MAX_KEY_DAYS:
+        raise InvalidValue("expires_in_days", f"needs 1 to {MAX_KEY_DAYS} days")
+    expires_at = timezone.now() + timedelta(days=days) if days is not None else None
     key = key_text(secrets.token_bytes(RANDOM_BYTES))
-    row = ApiKey.objects.create(source=source, label=label, prefix=key[:PREFIX_CHARS], digest=key_digest(key))
+    row = ApiKey.objects.create(
+        source=source, label=label, prefix=key[:PREFIX_CHARS], digest=key_digest(key), expires_at=expires_at
+    )
     log.info("key created", pipe=source.pipe_id, source=source.name, key=row.id)
     return row, key
+
+
+@transaction.atomic
+def rotate_api_key(
+    *, key: ApiKey, by: User, overlap: timedelta, now: datetime, days: int | None = None
+) -> tuple[ApiKey, str]:
+    """Create a successor with the key's label; return it as create_api_key does.
+
+    overlap: how long the old key still works, at most MAX_OVERLAP_HOURS; an earlier expiry is kept
+
+    Raises KeyEndedError for a key that is revoked or has expired, and as create_api_key does.
+    """
+    if not timedelta() <= overlap <= timedelta(hours=MAX_OVERLAP_HOURS):
+        raise InvalidValue("overlap_hours", f"needs 0 to {MAX_OVERLAP_HOURS} hours")
+    hold_tenant(key.source.pipe.tenant_id)
+    old = ApiKey.objects.get(id=key.id)  # as it is under the lock
+    if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
+        raise KeyEndedError(f"Key {old.prefix}… does not work any more. Create a new key of the source.")
+    ends_at = now + overlap
+    if old.expires_at is None or ends_at < old.expires_at:
+        ApiKey.objects.filter(id=old.id).update(expires_at=ends_at, version=F("version") + 1)
+    log.info("key rotated", key=old.id, overlap_s=overlap.total_seconds(), by=by.username)
+    return create_api_key(source=key.source, label=old.label, days=days)
 
 
 def revoke_api_key(*, key: ApiKey) -> bool:

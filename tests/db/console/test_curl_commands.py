@@ -2,6 +2,7 @@
 
 import html
 import re
+import shlex
 from datetime import timedelta
 
 import pytest
@@ -36,6 +37,7 @@ def pages(pipe: Pipe) -> list[str]:
     )
     return [
         "/",
+        "/tokens/",
         "/pipes/new/",
         *(reverse(f"console:{name}", args=[pipe.id]) for name in of_pipe),
         reverse("console:minute", args=[pipe.id, 29384711]),
@@ -63,7 +65,7 @@ def test_api_has_every_address_shown_as_curl(browser_of: BrowserOf, client_of: M
     for url in pages(pipe):
         [shown] = SHOWN.findall(browser.get(url).content.decode())
         command = html.unescape(shown)
-        path = command.split()[4].split("/api/v1/")[1]
+        path = shlex.split(command)[4].split("/api/v1/")[1]
         answer = api.options(f"/api/v1/{path}")
         assert answer.status_code != 404, (url, command)
         if "-d " not in command:

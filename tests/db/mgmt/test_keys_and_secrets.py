@@ -2,27 +2,35 @@
 
 import hashlib
 import json
+from datetime import timedelta
 from io import StringIO
 
 import pytest
 from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
+from django.utils import timezone
 from pytest_django import Settings
 
+from controlplane.provisioner.records import desired_records
 from dataplane.spec.keys import key_digest, key_is_well_formed, key_text
-from mgmt.models import ApiKey, Destination, Pipe
+from dataplane.tables.records import ApiKeyRecord, api_key_key
+from mgmt.models import ApiKey, Destination, Pipe, User
+from mgmt.quotas.queries import live_keys
 from mgmt.services import (
     InvalidValue,
+    KeyEndedError,
     PipeClosedError,
     close_pipe,
     create_api_key,
     revoke_api_key,
+    rotate_api_key,
     rotate_signing_secret,
     set_credential,
     signing_secrets,
 )
 from mgmt.tenancy.secrets import decrypt, encrypt
+from tests.db.cast import MakeClient
 from tests.db.channels import add_active_channel
 
 
@@ -124,3 +132,47 @@ def test_credential_must_fit_its_auth(pipe: Pipe, auth: dict[str, str], credenti
     with pytest.raises(InvalidValue) as refused:
         set_credential(destination=row, credential=credential)
     assert refused.value.field == field
+
+
+def test_rotated_key_has_a_successor_and_ends_after_the_overlap(pipe: Pipe, alice: User):
+    now = timezone.now()
+    old, _ = create_api_key(source=pipe.sources.get(), label="till")
+    new, plaintext = rotate_api_key(key=old, by=alice, overlap=timedelta(hours=24), now=now)
+    old.refresh_from_db()
+    assert (old.expires_at, old.version, old.revoked_at) == (now + timedelta(hours=24), 2, None)
+    assert (new.label, new.source, new.expires_at, new.digest) == ("till", old.source, None, key_digest(plaintext))
+    rotate_api_key(key=old, by=alice, overlap=timedelta(hours=48), now=now)
+    old.refresh_from_db()
+    assert (old.expires_at, old.version) == (now + timedelta(hours=24), 2), "a second rotation lengthens nothing"
+
+
+def test_expiry_of_a_key_is_in_its_control_record(pipe: Pipe):
+    row, _ = create_api_key(source=pipe.sources.get(), days=1)
+    (record,) = desired_records([api_key_key(row.digest)]).records
+    assert isinstance(record, ApiKeyRecord)
+    assert row.expires_at is not None
+    assert record.expires_us == int(row.expires_at.timestamp() * 1_000_000)
+
+
+def test_ended_key_is_not_rotated_and_frees_the_quota(pipe: Pipe, alice: User):
+    revoked, _ = create_api_key(source=pipe.sources.get())
+    revoke_api_key(key=revoked)
+    expired, _ = create_api_key(source=pipe.sources.get())
+    ApiKey.objects.filter(id=expired.id).update(expires_at=timezone.now())
+    for key in (revoked, expired):
+        with pytest.raises(KeyEndedError, match="Create a new key"):
+            rotate_api_key(key=key, by=alice, overlap=timedelta(), now=timezone.now())
+    assert not live_keys(pipe.tenant_id).exists()
+
+
+def test_rotation_by_the_api_returns_the_new_key_once(pipe: Pipe, alice: User, client_of: MakeClient):
+    key, _ = create_api_key(source=pipe.sources.get(), label="till")
+    url = f"/api/v1/pipes/{pipe.id}/keys/{key.id}/rotate/"
+    answer = client_of(alice).post(url, {"overlap_hours": 0, "expires_in_days": 90})
+    assert answer.status_code == 201
+    assert answer["Cache-Control"] == "no-store"
+    assert key_is_well_formed(answer.json()["key"])
+    assert answer.json()["expires_at"] is not None
+    again = client_of(alice).post(url, {})
+    assert (again.status_code, again.json()["code"]) == (409, "key-ended")
+    assert client_of(alice).post(url, {"overlap_hours": 721}).status_code == 400

@@ -35,8 +35,8 @@ def bearer(text: str) -> APIClient:
 
 
 def token_of(user: User, tenant: Tenant, **options: Any) -> tuple[ApiToken, str]:
-    options = {"scope": "read", "days": 90, "name": "CI"} | options
-    return create_token(tenant=tenant, user=user, by=user, now=timezone.now(), **options)
+    chosen: dict[str, Any] = {"scope": "read", "days": 90, "name": "CI", **options}
+    return create_token(tenant=tenant, user=user, by=user, now=timezone.now(), **chosen)
 
 
 def refusal(client: APIClient, path: str = ME) -> tuple[int, str]:

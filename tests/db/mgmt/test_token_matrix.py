@@ -95,7 +95,7 @@ def values(pipe: Pipe, tenant: Tenant, alice: User) -> dict[str, str]:
 def calls(values: dict[str, str]) -> dict[Call, str]:
     """Return the required role of each method and path of the API, but for those of staff and those without sign-in."""
     needs = {(method, path.format(**values)): need for (method, path), need in (NEEDS | MORE_NEEDS).items()}
-    found = {}
+    found: dict[Call, str] = {}
     for route in ROUTES:
         if route.template.startswith("/api/") and not route.template.startswith((*STAFFS, *PUBLIC)):
             at = values | ({"key": "k"} if "/rows/" in route.template else {})

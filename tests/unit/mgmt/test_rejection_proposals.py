@@ -137,7 +137,8 @@ def test_nothing_is_proposed_for_other_mismatches_of_a_json_schema(pointer: str,
 
 
 def test_each_refusal_of_ingest_that_is_counted_has_a_reason_and_advice():
-    of_requests = {"key-missing", "key-invalid", "not-found", "method-not-allowed", "pipe-closed", "pipe-starting"}
+    of_keys = {"key-missing", "key-invalid", "key-expired"}
+    of_requests = of_keys | {"not-found", "method-not-allowed", "pipe-closed", "pipe-starting"}
     others = {"quota-exceeded", "loop-detected", "internal"}
     assert set(REASONS) == set(TITLES) - of_requests - others
     assert reason_of("of a later release").words == "was rejected"

@@ -11,6 +11,7 @@ from ..types import UNSET, Unset
 from typing import cast
 
 if TYPE_CHECKING:
+    from ..models.my_token_out import MyTokenOut
     from ..models.tenancy_out import TenancyOut
 
 
@@ -24,13 +25,16 @@ class MeOut:
     Attributes:
         username (str):
         tenants (list[TenancyOut]):
+        token (MyTokenOut | None): Null without an API token.
     """
 
     username: str
     tenants: list[TenancyOut]
+    token: MyTokenOut | None
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.my_token_out import MyTokenOut  # noqa: PLC0415
         from ..models.tenancy_out import TenancyOut  # noqa: PLC0415
 
         username = self.username
@@ -40,12 +44,19 @@ class MeOut:
             tenants_item = tenants_item_data.to_dict()
             tenants.append(tenants_item)
 
+        token: dict[str, Any] | None
+        if isinstance(self.token, MyTokenOut):
+            token = self.token.to_dict()
+        else:
+            token = self.token
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
                 "username": username,
                 "tenants": tenants,
+                "token": token,
             }
         )
 
@@ -53,6 +64,7 @@ class MeOut:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.my_token_out import MyTokenOut  # noqa: PLC0415
         from ..models.tenancy_out import TenancyOut  # noqa: PLC0415
 
         d = dict(src_dict)
@@ -65,9 +77,25 @@ class MeOut:
 
             tenants.append(tenants_item)
 
+        def _parse_token(data: object) -> MyTokenOut | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                token_type_0 = MyTokenOut.from_dict(data)
+
+                return token_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(MyTokenOut | None, data)
+
+        token = _parse_token(d.pop("token"))
+
         me_out = cls(
             username=username,
             tenants=tenants,
+            token=token,
         )
 
         me_out.additional_properties = d

@@ -47,7 +47,10 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[MeOut]:
-    """Return your user name, your tenants and your role in each.
+    """Return your user name, your tenants and your role in each; for a request with an API token, also the
+    token.
+
+    `tenants` then has the token's tenant only, with the role that the token gives.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -70,7 +73,10 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> MeOut | None:
-    """Return your user name, your tenants and your role in each.
+    """Return your user name, your tenants and your role in each; for a request with an API token, also the
+    token.
+
+    `tenants` then has the token's tenant only, with the role that the token gives.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -89,7 +95,10 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[MeOut]:
-    """Return your user name, your tenants and your role in each.
+    """Return your user name, your tenants and your role in each; for a request with an API token, also the
+    token.
+
+    `tenants` then has the token's tenant only, with the role that the token gives.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -110,7 +119,10 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> MeOut | None:
-    """Return your user name, your tenants and your role in each.
+    """Return your user name, your tenants and your role in each; for a request with an API token, also the
+    token.
+
+    `tenants` then has the token's tenant only, with the role that the token gives.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -25,6 +25,8 @@ spec:
   sources: {{shop: {{}}}}
   normalize:
     - {{op: filter, when: body.n >= 0}}
+  enrich:
+    - {{table: shops, key: body.shop, into: shop}}
   destinations:
     books: {{url: "{url}"}}
 tables:
@@ -91,7 +93,7 @@ def test_pipe_is_applied_events_are_listened_to_over_kill_9_and_the_export_is_eq
     key = ours.call("POST", f"pipes/{pipe}/keys/", {"source": "shop", "label": "cli"})["key"]
 
     def send(*wanted: int) -> list[str]:
-        lines = "".join(json.dumps({"n": number}) + "\n" for number in wanted)
+        lines = "".join(json.dumps({"n": number, "shop": "s-1"}) + "\n" for number in wanted)
         return ours.run("send", text=lines, PENSTOCK_KEY=key).split()
 
     local = ("--to", receiver.url("/local"), "--since", "10m")

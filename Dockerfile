@@ -9,6 +9,7 @@ COPY manage.py LICENSE ./
 COPY platform platform
 RUN PYTHONPATH=platform python -m localbox.jars /opt/penstock/spark-jars
 ENV PENSTOCK_SPARK_JARS=/opt/penstock/spark-jars
+COPY penstock_client penstock_client
 COPY mgmt mgmt
 COPY controlplane controlplane
 COPY dataplane dataplane

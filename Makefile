@@ -17,7 +17,7 @@ NODE_STAMP := $(NODE)/node_modules/.installed-$(call lock_hash,$(NODE)/package-l
 
 PACKAGES := manage.py platform/config platform/localbox platform/loadgen platform/penstock_cli platform/typed_clients mgmt controlplane dataplane tests examples
 
-.PHONY: help demo up down status archive secrets test test-long check lint types imports quick coverage reference hooks bench lake-recompute chromium typescript
+.PHONY: help demo up down status archive secrets test test-long check lint types imports quick coverage reference client hooks bench lake-recompute chromium typescript
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -99,10 +99,24 @@ chromium:
 			echo "installing Chromium ..."; apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
 		else echo "The browser tests need Chromium on the PATH; install it with your system's package manager" >&2; exit 1; fi; }
 
-reference: $(RUN_STAMP) ## generate the pages of steps, expressions, metrics and the API from the code
+reference: $(RUN_STAMP) ## generate the pages of steps, expressions, metrics, the API and the command line from the code
 	@$(BIN)/python -m dataplane.plan.reference > docs/reference/steps-and-expressions.md
 	@$(BIN)/python -c 'from dataplane.metrics import page; print(page(), end="")' > docs/reference/metrics.md
 	@$(BIN)/python -m mgmt.web.reference < docs/openapi.yaml > docs/reference/api.md
+	@$(BIN)/python -m penstock_cli.reference > docs/reference/cli.md
+
+# The generator needs another release of typer than the tests, so it has an environment of its own.
+CLIENT := var/client
+client: $(RUN_STAMP) ## generate penstock_client, the client of the command line, from docs/openapi.yaml
+	@mkdir -p $(CLIENT)
+	@[ -x $(CLIENT)/venv/bin/openapi-python-client ] || { $(PYTHON) -m venv $(CLIENT)/venv && $(CLIENT)/venv/bin/pip \
+		install --quiet --disable-pip-version-check openapi-python-client==0.29.1 ruff==0.17.5; }
+	@$(BIN)/python -m penstock_cli.client_source < docs/openapi.yaml > $(CLIENT)/openapi.json
+	@rm -rf penstock_client && $(CLIENT)/venv/bin/openapi-python-client generate --path $(CLIENT)/openapi.json --meta none \
+		--fail-on-warning --output-path penstock_client --custom-template-path platform/penstock_cli/client_templates \
+		--config platform/penstock_cli/client_templates/config.yaml
+	@$(CLIENT)/venv/bin/ruff format --quiet --isolated --line-length 120 --target-version py311 penstock_client
+	@$(BIN)/python -m penstock_cli.client_source --digest < docs/openapi.yaml > penstock_client/DIGEST
 
 hooks: ## have git check the titles of your commits
 	@git config core.hooksPath .githooks

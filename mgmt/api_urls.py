@@ -46,6 +46,7 @@ from mgmt.lookups.api import (
     UploadView,
 )
 from mgmt.messages.api import MessageSearchView, MessagesView, MessageView, TenantMessagesView
+from mgmt.messages.event_views import EventsView
 from mgmt.patterns.api import IgnoredFieldsView, IgnoredFieldView, PatternsView
 from mgmt.pipes.api.comparison import ComparisonView
 from mgmt.pipes.api.dry_run import DryRunView
@@ -240,6 +241,7 @@ urlpatterns = [
     path("pipes/<row_id:pipe>/sequence/", SequenceView.as_view(), name="sequence"),
     path("pipes/<row_id:pipe>/windows/", WindowsView.as_view(), name="windows"),
     path("pipes/<row_id:pipe>/windows/<spec_name:name>/", CurrentView.as_view(), name="window"),
+    path("pipes/<row_id:pipe>/events/", EventsView.as_view(), name="events"),
     path("pipes/<row_id:pipe>/messages/", MessagesView.as_view(), name="messages"),
     path("pipes/<row_id:pipe>/messages/search/", MessageSearchView.as_view(), name="message-search"),
     path("pipes/<row_id:pipe>/messages/<position:position>/", MessageView.as_view(), name="message"),

@@ -22,7 +22,7 @@ under "Show as curl".
 - **Parameters** are checked: one that an operation does not have, or a value out of range, is answered with 400.
 - **Pages**: follow `next` until it is null. `limit` is at most 200.
 - **Limits**: 1,200 requests per minute and token, and 1,200 of a user without token; 120 of a user that read messages
-  from Kafka (messages and tail), and 20 comparisons of a draft.
+  from Kafka (messages and tail), 120 that read the event log, and 20 comparisons of a draft.
 - **Units** are in the names: `_us` is microseconds, `_s` seconds, `_bytes` bytes. Times are UTC. A `minute` is the
   number of minutes since 1970-01-01T00:00Z.
 
@@ -58,7 +58,13 @@ _GROUPS: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
     (
         "Messages and attempts",
         "",
-        ("/pipes/{pipe}/messages/", "/tenants/{tenant}/messages/", "/pipes/{pipe}/attempts/", "/pipes/{pipe}/tail/"),
+        (
+            "/pipes/{pipe}/messages/",
+            "/pipes/{pipe}/events/",
+            "/tenants/{tenant}/messages/",
+            "/pipes/{pipe}/attempts/",
+            "/pipes/{pipe}/tail/",
+        ),
     ),
     (
         "Undelivered messages",

@@ -17,6 +17,7 @@ from mgmt.tenancy.services.rate_limits import TryLimit, hit, network_of
 PER_USER: Final = TryLimit("api: user", 1_200, timedelta(minutes=1))
 PER_TOKEN: Final = TryLimit("api: token", 1_200, timedelta(minutes=1))
 BROKER_READS: Final = TryLimit("api: broker reads", 120, timedelta(minutes=1))  # each takes a thread for up to seconds
+EVENT_READS: Final = TryLimit("api: event reads", 120, timedelta(minutes=1))  # a listener asks once a second
 COMPARISONS: Final = TryLimit("comparisons", 20, timedelta(minutes=1))  # each reads 100 events and runs them twice
 SEARCHES: Final = TryLimit("message searches", 20, timedelta(minutes=1))  # each reads events for up to 3 s
 PER_ADDRESS: Final = TryLimit("api: address", 120, timedelta(minutes=1))
@@ -66,6 +67,12 @@ class SearchThrottle(BrokerReadThrottle):
     """Further throttle of searches by body, by user; the console counts its own in the same place."""
 
     limit = SEARCHES
+
+
+class EventReadThrottle(BrokerReadThrottle):
+    """Further throttle of listeners, by user, apart from other reads: a listener leaves those to the console."""
+
+    limit = EVENT_READS
 
 
 class ComparisonThrottle(BrokerReadThrottle):

@@ -1,25 +1,41 @@
-"""`penstock COMMAND`: the command line for people who send and receive events. It needs no server on this machine."""
+"""`penstock COMMAND`: the command line for people who run pipes, and who send and receive events."""
 
-import argparse
 import sys
 from collections.abc import Sequence
 
-from penstock_cli.generate import add_arguments, generate
-from typed_clients.model import ClientError
+import typer
+from typer.main import get_command
+
+from penstock_cli.app import app
+from penstock_cli.errors import CliError, ExitCode
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; an error is one sentence on stderr."""
-    parser = argparse.ArgumentParser(prog="penstock", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    add_arguments(commands.add_parser("generate", help="write a typed client for event types"))
+    """Run one command and return its exit code; an error is one sentence on standard error."""
+    command = get_command(app)
     try:
-        sys.stdout.write(f"{generate(parser.parse_args(words))}\n")
-    except ClientError as exc:
-        sys.stderr.write(f"penstock: {exc}\n")
-        return 1
-    return 0
+        result = command.main(args=None if words is None else list(words), prog_name="penstock", standalone_mode=False)
+    except CliError as exc:
+        if text := str(exc):
+            sys.stderr.write(f"penstock: {text}\n")
+        return int(exc.code)
+    except (typer.Abort, KeyboardInterrupt):
+        return int(ExitCode.INTERRUPTED)
+    except BrokenPipeError:  # such as `penstock events ... | head`
+        sys.stderr.close()
+        return int(ExitCode.DONE)
+    except Exception as exc:
+        if not hasattr(exc, "format_message"):
+            raise
+        exc.show()  # type: ignore[attr-defined]  # a usage error of the parser
+        return int(ExitCode.USAGE)
+    return result if isinstance(result, int) else int(ExitCode.DONE)
+
+
+def script() -> None:
+    """Run the command of the console script and exit."""
+    sys.exit(main())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    script()

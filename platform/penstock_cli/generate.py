@@ -1,13 +1,14 @@
 """`penstock generate`: write a typed client for event types to a folder."""
 
-import argparse
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from dataplane.schemas.parse import parse
 from dataplane.schemas.types import SchemaRejectedError, SchemaType
+from penstock_cli.errors import CliError, ExitCode
+from penstock_cli.profiles import profile_from
 from penstock_cli.registry_api import NEWEST, RegistryApi
 from typed_clients.build import LANGUAGES, EventSchema, files_of
 from typed_clients.model import ClientError
@@ -21,31 +22,38 @@ PACKAGES: Final = {
 _KINDS: Final = {".avsc": SchemaType.AVRO, ".json": SchemaType.JSON}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    parser.add_argument("--lang", required=True, choices=LANGUAGES)
-    parser.add_argument("--out", required=True, type=Path, help="folder to write to; other files in it are kept")
-    parser.add_argument("--package", help="name of the package or module; by default: " + ", ".join(PACKAGES.values()))
-    parser.add_argument(
-        "--source", metavar="PIPE/SOURCE", action="append", default=[], help="all event types of a source"
-    )
-    parser.add_argument(
-        "--subject",
-        metavar="[TYPE=]SUBJECT[@VERSION]",
-        action="append",
-        default=[],
-        help="an event type and its subject; by default its name is the subject's, and its version the newest one",
-    )
-    parser.add_argument(
-        "--schema", metavar="TYPE=FILE", action="append", default=[], help="an event type and its .avsc or .json file"
-    )
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if the folder is not up to date")
-    parser.add_argument("--tenant", default="", help="id of the tenant; needed only if you belong to several")
+@dataclass(frozen=True)
+class GenerateRequest:
+    """Arguments of `penstock generate`.
+
+    sources:  `PIPE/SOURCE`
+    subjects: `[TYPE=]SUBJECT[@VERSION]`
+    schemas:  `TYPE=FILE`
+    check:    write nothing, and fail if the folder is not up to date
+    """
+
+    lang: str
+    out: Path
+    package: str
+    sources: Sequence[str]
+    subjects: Sequence[str]
+    schemas: Sequence[str]
+    tenant: str = ""
+    check: bool = False
 
 
-def generate(given: argparse.Namespace, env: Mapping[str, str] = os.environ) -> str:
-    """Write the client, or check that it is up to date; return a sentence about it. Raises ClientError."""
-    schemas = [*_from_registry(given, env), *map(_from_file, given.schema)]
+def run_generate(given: GenerateRequest, profile: str) -> str:
+    """Write the client, or check that it is up to date; return a sentence about it. Raises CliError."""
+    if given.lang not in LANGUAGES:
+        raise CliError(f"--lang needs one of {', '.join(LANGUAGES)}, got {given.lang}", ExitCode.USAGE)
+    try:
+        return _generate(given, profile)
+    except ClientError as exc:
+        raise CliError(str(exc)) from exc
+
+
+def _generate(given: GenerateRequest, profile: str) -> str:
+    schemas = [*_from_registry(given, profile), *map(_from_file, given.schemas)]
     files = files_of(given.lang, schemas, given.package or PACKAGES[given.lang])
     if given.check:
         if stale := sorted(name for name, text in files.items() if _text_of(given.out / name) != text):
@@ -62,20 +70,17 @@ def _text_of(path: Path) -> str | None:
     return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
-def _from_registry(given: argparse.Namespace, env: Mapping[str, str]) -> Iterator[EventSchema]:
-    if not given.source and not given.subject:
+def _from_registry(given: GenerateRequest, profile: str) -> Iterator[EventSchema]:
+    if not given.sources and not given.subjects:
         return
-    missing = [name for name in ("PENSTOCK_URL", "PENSTOCK_USER", "PENSTOCK_PASSWORD") if not env.get(name)]
-    if missing:
-        raise ClientError(f"needs {', '.join(missing)} in the environment")
-    api = RegistryApi(env["PENSTOCK_URL"], env["PENSTOCK_USER"], env["PENSTOCK_PASSWORD"], given.tenant)
-    for source in given.source:
+    api = RegistryApi(profile_from(profile), given.tenant)
+    for source in given.sources:
         pipe, _, name = source.partition("/")
         if not name:
             raise ClientError(f"{source}: needs the id of a pipe and the name of a source, such as pip_.../shop")
         for event_type, subject in api.event_types(pipe, name).items():
             yield api.event_schema(event_type, subject)
-    for one in given.subject:
+    for one in given.subjects:
         event_type, has_type, subject = one.partition("=")
         yield api.event_schema(event_type if has_type else "", *_version_of(subject if has_type else one))
 

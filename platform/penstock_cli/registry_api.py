@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 from dataplane.schemas.parse import parse, schema_type
 from dataplane.schemas.types import ParsedSchema, SchemaRejectedError
+from penstock_cli.profiles import Profile
 from typed_clients.build import EventSchema
 from typed_clients.model import ClientError
 
@@ -21,11 +22,10 @@ NEWEST: Final = 0
 class RegistryApi:
     """The schema registry of one installation, as a user sees it. `tenant`: needed only if there are several."""
 
-    def __init__(self, url: str, user: str, password: str, tenant: str = "") -> None:
-        if not url.startswith(("http://", "https://")):
-            raise ClientError(f"{url}: needs the URL of the console, such as https://penstock.example.com")
-        self._url = f"{url.rstrip('/')}/api/v1"
-        self._authorization = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+    def __init__(self, profile: Profile, tenant: str = "") -> None:
+        self._url = f"{profile.url}/api/v1"
+        basic = base64.b64encode(f"{profile.user}:{profile.password}".encode()).decode()
+        self._authorization = f"Bearer {profile.token}" if profile.token else f"Basic {basic}"
         self._tenant = tenant
         self._versions: dict[tuple[str, int], Mapping[str, Any]] = {}
 

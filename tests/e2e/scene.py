@@ -150,6 +150,19 @@ def pipe_of(name: str, spec: str, credentials: str = "{}") -> dict[str, Any]:
     return {"key": key, "pipe": pipe.id, "password": PASSWORD}
 
 
+def two_tokens(name: str) -> dict[str, Any]:
+    """Create two tenants with an owner each; return the tokens of the owners."""
+    tokens = {}
+    for word in ("first", "second"):
+        owner = User.objects.create_user(f"{name}-{word}")
+        tenant = services.create_tenant(name=f"{name} {word}", owner=owner)
+        made = services.create_token(
+            tenant=tenant, user=owner, by=owner, name="cli", scope="publish", days=1, now=timezone.now()
+        )
+        tokens[word] = made[1]
+    return tokens
+
+
 def channel(address: str) -> dict[str, Any]:
     """Send the tenant's alerts to this address, as if its owner had confirmed it."""
     tenant, _ = _people()
@@ -487,6 +500,7 @@ if __name__ == "__main__":
         "spec": pipe_of,
         "table": table_of,
         "channel": channel,
+        "tokens": two_tokens,
         "lanes": set_lanes,
         "pipe": one_pipe,
         "after": after,

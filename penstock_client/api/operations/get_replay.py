@@ -1,0 +1,167 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...types import Response, UNSET
+from ... import errors
+
+from ...models.replay_detail_out import ReplayDetailOut
+from typing import cast
+
+
+def _get_kwargs(
+    pipe: str,
+    replay: str,
+) -> dict[str, Any]:
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/api/v1/pipes/{pipe}/replays/{replay}/".format(
+            pipe=quote(str(pipe), safe=""),
+            replay=quote(str(replay), safe=""),
+        ),
+    }
+
+    return _kwargs
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> ReplayDetailOut | None:
+    if response.status_code == 200:
+        response_200 = ReplayDetailOut.from_dict(response.json())
+
+        return response_200
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[ReplayDetailOut]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    pipe: str,
+    replay: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> Response[ReplayDetailOut]:
+    """Return a replay with its progress and its account: the selected events by destination and bin.
+
+    Args:
+        pipe (str):
+        replay (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[ReplayDetailOut]
+    """
+
+    kwargs = _get_kwargs(
+        pipe=pipe,
+        replay=replay,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    pipe: str,
+    replay: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> ReplayDetailOut | None:
+    """Return a replay with its progress and its account: the selected events by destination and bin.
+
+    Args:
+        pipe (str):
+        replay (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        ReplayDetailOut
+    """
+
+    return sync_detailed(
+        pipe=pipe,
+        replay=replay,
+        client=client,
+    ).parsed
+
+
+async def asyncio_detailed(
+    pipe: str,
+    replay: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> Response[ReplayDetailOut]:
+    """Return a replay with its progress and its account: the selected events by destination and bin.
+
+    Args:
+        pipe (str):
+        replay (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[ReplayDetailOut]
+    """
+
+    kwargs = _get_kwargs(
+        pipe=pipe,
+        replay=replay,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    pipe: str,
+    replay: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> ReplayDetailOut | None:
+    """Return a replay with its progress and its account: the selected events by destination and bin.
+
+    Args:
+        pipe (str):
+        replay (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        ReplayDetailOut
+    """
+
+    return (
+        await asyncio_detailed(
+            pipe=pipe,
+            replay=replay,
+            client=client,
+        )
+    ).parsed

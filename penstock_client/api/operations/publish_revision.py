@@ -1,0 +1,174 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...types import Response, UNSET
+from ... import errors
+
+from ...models.revision_in import RevisionIn
+from ...models.revision_out import RevisionOut
+from typing import cast
+
+
+def _get_kwargs(
+    pipe: str,
+    *,
+    body: RevisionIn,
+) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/api/v1/pipes/{pipe}/revisions/".format(
+            pipe=quote(str(pipe), safe=""),
+        ),
+    }
+
+    _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+
+    _kwargs["headers"] = headers
+    return _kwargs
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> RevisionOut | None:
+    if response.status_code == 201:
+        response_201 = RevisionOut.from_dict(response.json())
+
+        return response_201
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[RevisionOut]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    pipe: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: RevisionIn,
+) -> Response[RevisionOut]:
+    """Publish the next revision. Fails with `revision-conflict` if `based_on` is not the newest revision.
+
+    Args:
+        pipe (str):
+        body (RevisionIn): Revision to publish.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[RevisionOut]
+    """
+
+    kwargs = _get_kwargs(
+        pipe=pipe,
+        body=body,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    pipe: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: RevisionIn,
+) -> RevisionOut | None:
+    """Publish the next revision. Fails with `revision-conflict` if `based_on` is not the newest revision.
+
+    Args:
+        pipe (str):
+        body (RevisionIn): Revision to publish.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        RevisionOut
+    """
+
+    return sync_detailed(
+        pipe=pipe,
+        client=client,
+        body=body,
+    ).parsed
+
+
+async def asyncio_detailed(
+    pipe: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: RevisionIn,
+) -> Response[RevisionOut]:
+    """Publish the next revision. Fails with `revision-conflict` if `based_on` is not the newest revision.
+
+    Args:
+        pipe (str):
+        body (RevisionIn): Revision to publish.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[RevisionOut]
+    """
+
+    kwargs = _get_kwargs(
+        pipe=pipe,
+        body=body,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    pipe: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: RevisionIn,
+) -> RevisionOut | None:
+    """Publish the next revision. Fails with `revision-conflict` if `based_on` is not the newest revision.
+
+    Args:
+        pipe (str):
+        body (RevisionIn): Revision to publish.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        RevisionOut
+    """
+
+    return (
+        await asyncio_detailed(
+            pipe=pipe,
+            client=client,
+            body=body,
+        )
+    ).parsed

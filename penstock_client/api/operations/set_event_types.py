@@ -1,0 +1,196 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...types import Response, UNSET
+from ... import errors
+
+from ...models.event_types_in import EventTypesIn
+from ...models.event_types_out import EventTypesOut
+from typing import cast
+
+
+def _get_kwargs(
+    pipe: str,
+    source: str,
+    *,
+    body: EventTypesIn,
+) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+
+    _kwargs: dict[str, Any] = {
+        "method": "put",
+        "url": "/api/v1/pipes/{pipe}/sources/{source}/event-types/".format(
+            pipe=quote(str(pipe), safe=""),
+            source=quote(str(source), safe=""),
+        ),
+    }
+
+    _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+
+    _kwargs["headers"] = headers
+    return _kwargs
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> EventTypesOut | None:
+    if response.status_code == 200:
+        response_200 = EventTypesOut.from_dict(response.json())
+
+        return response_200
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[EventTypesOut]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    pipe: str,
+    source: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: EventTypesIn,
+) -> Response[EventTypesOut]:
+    """Replace the event types of a source. Ingest applies them within seconds. Safe to repeat.
+
+    Fails with `event-types-conflict` if `based_on` is not their version.
+
+    Args:
+        pipe (str):
+        source (str):
+        body (EventTypesIn): All event types of a source.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[EventTypesOut]
+    """
+
+    kwargs = _get_kwargs(
+        pipe=pipe,
+        source=source,
+        body=body,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    pipe: str,
+    source: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: EventTypesIn,
+) -> EventTypesOut | None:
+    """Replace the event types of a source. Ingest applies them within seconds. Safe to repeat.
+
+    Fails with `event-types-conflict` if `based_on` is not their version.
+
+    Args:
+        pipe (str):
+        source (str):
+        body (EventTypesIn): All event types of a source.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        EventTypesOut
+    """
+
+    return sync_detailed(
+        pipe=pipe,
+        source=source,
+        client=client,
+        body=body,
+    ).parsed
+
+
+async def asyncio_detailed(
+    pipe: str,
+    source: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: EventTypesIn,
+) -> Response[EventTypesOut]:
+    """Replace the event types of a source. Ingest applies them within seconds. Safe to repeat.
+
+    Fails with `event-types-conflict` if `based_on` is not their version.
+
+    Args:
+        pipe (str):
+        source (str):
+        body (EventTypesIn): All event types of a source.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[EventTypesOut]
+    """
+
+    kwargs = _get_kwargs(
+        pipe=pipe,
+        source=source,
+        body=body,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    pipe: str,
+    source: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: EventTypesIn,
+) -> EventTypesOut | None:
+    """Replace the event types of a source. Ingest applies them within seconds. Safe to repeat.
+
+    Fails with `event-types-conflict` if `based_on` is not their version.
+
+    Args:
+        pipe (str):
+        source (str):
+        body (EventTypesIn): All event types of a source.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        EventTypesOut
+    """
+
+    return (
+        await asyncio_detailed(
+            pipe=pipe,
+            source=source,
+            client=client,
+            body=body,
+        )
+    ).parsed

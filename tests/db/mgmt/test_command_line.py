@@ -1,0 +1,190 @@
+"""The command line as a process against the API: login, status, pipes as code."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from django.utils import timezone
+from pytest_django.live_server_helper import LiveServer
+
+from localbox.settings import ROOT
+from mgmt.models import (
+    AlertChannel,
+    LookupTable,
+    Membership,
+    Pipe,
+    PipeRevision,
+    SubjectVersion,
+    Tenant,
+    User,
+)
+from mgmt.services import create_token, publish_revision
+
+pytestmark = pytest.mark.django_db(transaction=True)
+EXAMPLE: Final = ROOT / "examples" / "pipe.yaml"
+SECRET: Final = "secret-of-the-bookkeeping"
+
+
+class Cli:
+    """Runs `penstock` as a process, with a settings folder of its own."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url, self.folder = url, folder
+        self.env = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")])}
+        self.env |= {"PENSTOCK_CONFIG_DIR": str(folder), "BOOKS_TOKEN": SECRET}
+
+    def run(
+        self, *words: str | Path, code: int = 0, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command and check its exit code."""
+        done = subprocess.run(
+            [sys.executable, "-m", "penstock_cli", *map(str, words)],
+            env=self.env | dict(env or {}), cwd=self.folder, capture_output=True, text=True, timeout=60, input="",
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == code, f"{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr
+        return done
+
+
+def token_of(tenant: Tenant, user: User, scope: str = "publish") -> str:
+    now = timezone.now()
+    return create_token(tenant=tenant, user=user, by=user, name=f"cli {scope}", scope=scope, days=1, now=now)[1]
+
+
+@pytest.fixture
+def cli(live_server: LiveServer, tmp_path: Path, tenant: Tenant, alice: User) -> Cli:
+    """Signed in as Alice with a token that may publish."""
+    made = Cli(live_server.url, tmp_path)
+    made.run("login", "--url", live_server.url, "--token", token_of(tenant, alice))
+    return made
+
+
+def test_login_stores_the_token_in_a_private_file_and_environment_wins(
+    cli: Cli, tenant: Tenant, alice: User, pipe: Pipe
+):
+    path = cli.folder / "profiles.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert "orders" in cli.run("status").stdout
+    refused = cli.run("status", code=3, env={"PENSTOCK_TOKEN": "pst_" + "0" * 40})
+    assert "[token-invalid]" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert cli.run("status", code=3, env={"PENSTOCK_URL": "http://127.0.0.1:1"}).stderr.startswith(
+        "penstock: not signed in to"
+    )
+
+
+def test_invalid_token_is_not_stored(live_server: LiveServer, tmp_path: Path, tenant: Tenant):
+    cli = Cli(live_server.url, tmp_path)
+    cli.run("login", "--url", live_server.url, "--token", "pst_wrong", code=3)
+    assert not (tmp_path / "profiles.json").exists()
+
+
+def test_status_lists_pipes_with_figures(cli: Cli, pipe: Pipe):
+    (line,) = json.loads(cli.run("status", "--json").stdout)
+    assert (line["pipe"], line["name"], line["undelivered"], line["open_alerts"]) == (pipe.id, "orders", 0, 0)
+
+
+def test_second_apply_changes_nothing(cli: Cli, tenant: Tenant):
+    plan = cli.run("apply", EXAMPLE, code=1)
+    assert "~ pipe orders: added" in plan.stdout
+    assert "nothing was changed" in plan.stderr  # no answer to the question
+    assert not Pipe.objects.exists()
+    cli.run("apply", EXAMPLE, "--yes")
+    pipe = Pipe.objects.get()
+    before = counts(pipe)
+    assert before["revisions"] == before["channels"] == 1
+    assert SECRET not in json.dumps(pipe.destinations.get(name="books").config)
+    assert pipe.destinations.get(name="books").credential
+    assert "nothing to do" in cli.run("apply", EXAMPLE, "--yes").stdout
+    assert counts(pipe) == before
+    cli.run("diff", EXAMPLE)
+
+
+def counts(pipe: Pipe) -> dict[str, Any]:
+    pipe.refresh_from_db()
+    return {
+        "revisions": pipe.revisions.count(),
+        "version": pipe.version,
+        "channels": AlertChannel.objects.count(),
+        "tables": list(LookupTable.objects.values_list("name", "row_count", "version")),
+        "schemas": SubjectVersion.objects.count(),
+    }
+
+
+def test_diff_shows_a_change_of_the_server_in_words_and_apply_resolves_it(cli: Cli, alice: User):
+    cli.run("apply", EXAMPLE, "--yes")
+    pipe = Pipe.objects.get()
+    spec = PipeRevision.objects.get(pipe=pipe).spec
+    spec["normalize"][0]["when"] = "body.total > 500"
+    spec["destinations"]["books"]["url"] = "https://books.example.com/v2"
+    publish_revision(pipe=pipe, spec=spec, based_on=1, author=alice, credentials={"books": {"value": "another"}})
+    shown = cli.run("diff", EXAMPLE, code=2).stdout.splitlines()
+    assert '~ normalize step 1 (filter): when: "body.total > 500" becomes "body.total > 0"' in shown
+    assert any(line.startswith("~ destination books: url:") for line in shown)
+    cli.run("apply", EXAMPLE, "--yes")
+    assert PipeRevision.objects.filter(pipe=pipe).count() == 3
+    cli.run("diff", EXAMPLE)
+
+
+def test_changed_rows_are_uploaded(cli: Cli):
+    cli.run("apply", EXAMPLE, "--yes")
+    document = cli.folder / "pipe.yaml"
+    document.write_text(EXAMPLE.read_text())
+    for name in ("shops.csv", "orders.avsc"):
+        (cli.folder / name).write_text((EXAMPLE.parent / name).read_text())
+    cli.run("diff", document)
+    (cli.folder / "shops.csv").write_text("id,city\ns-1,Delft\ns-9,Gouda\n")
+    assert "rows added" in cli.run("diff", document, code=2).stdout
+    cli.run("apply", document, "--yes")
+    cli.run("diff", document)
+
+
+def test_export_applied_to_an_empty_tenant_gives_an_equal_pipe(cli: Cli, live_server: LiveServer, charlie: User):
+    cli.run("apply", EXAMPLE, "--yes")
+    cli.run("export", "orders", "--out", cli.folder / "out", "--rows")
+    text = (cli.folder / "out" / "orders.yaml").read_text()
+    assert SECRET not in text
+    assert "${ORDERS_BOOKS_VALUE}" in text
+    theirs = charlie.tenants.get()
+    other = {"PENSTOCK_URL": live_server.url, "PENSTOCK_TOKEN": token_of(theirs, charlie)}
+    needed = cli.run("apply", cli.folder / "out" / "orders.yaml", "--yes", code=1, env=other)
+    assert "needs the variable ORDERS_BOOKS_VALUE" in needed.stderr
+    other["ORDERS_BOOKS_VALUE"] = "their own"
+    cli.run("apply", cli.folder / "out" / "orders.yaml", "--yes", env=other)
+    cli.run("export", "orders", "--out", cli.folder / "again", "--rows", env=other)
+    assert (cli.folder / "again" / "orders.yaml").read_text() == text
+    ours, copy = PipeRevision.objects.order_by("created_at")
+    assert ours.spec == copy.spec
+    assert copy.pipe.tenant == theirs
+
+
+def test_validate_runs_the_sample_and_fails_for_a_message_that_fails(cli: Cli):
+    cli.run("apply", EXAMPLE, "--yes")
+    sample = cli.folder / "event.json"
+    sample.write_text('{"type": "order.created", "id": "o-1", "total": 12, "shop_id": "s-1"}')
+    shown = cli.run("validate", EXAMPLE, "--sample", sample).stdout
+    assert "normalize: passed" in shown
+    assert "archive: POST https://archive.example.com/orders" in shown
+    sample.write_text('{"total": "much"}')
+    assert "the sample fails" in cli.run("validate", EXAMPLE, "--sample", sample, code=1).stderr
+
+
+def test_narrow_token_is_refused_with_the_scope_that_is_needed(cli: Cli, tenant: Tenant, alice: User):
+    read_only = token_of(tenant, alice, "read")
+    refused = cli.run("apply", EXAMPLE, "--yes", code=3, env={"PENSTOCK_TOKEN": read_only, "PENSTOCK_URL": cli.url})
+    assert "[scope-too-low]" in refused.stderr
+    assert not Pipe.objects.exists()
+
+
+def test_pipe_of_another_tenant_is_not_found(cli: Cli, pipe: Pipe, live_server: LiveServer, charlie: User):
+    token = token_of(charlie.tenants.get(), charlie)
+    shown = cli.run("export", pipe.id, code=1, env={"PENSTOCK_TOKEN": token})
+    assert "[not-found]" in shown.stderr
+    assert Membership.objects.filter(user=charlie).count() == 1

@@ -4,7 +4,7 @@ import signal
 import threading
 import time
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 
 import structlog
@@ -28,7 +28,6 @@ from controlplane.observer.store import LedgerStore, PartitionLostError
 from controlplane.observer.trim import trim
 from controlplane.settings import ControlSettings, control_settings
 from dataplane.names import AUDIT_TOPIC, HEARTBEAT_TOPIC, PartitionKey
-from mgmt.audit.services import EXPIRED_AT_ONCE, delete_expired
 from mgmt.models import AuditOffset, Topic
 
 STORE_S: Final = 1.0
@@ -132,9 +131,14 @@ class ObserverSession:
 
     def _trim(self, now: datetime) -> None:
         keep = self._settings
-        more = trim(now, attempts_keep_h=keep.attempts_keep_h, seals_keep_d=keep.seals_keep_d, ends_keep=keep.ends_keep)
-        expired = delete_expired(before=now - timedelta(days=keep.audit_keep_d))
-        if more or expired == EXPIRED_AT_ONCE:
+        more = trim(
+            now,
+            attempts_keep_h=keep.attempts_keep_h,
+            seals_keep_d=keep.seals_keep_d,
+            audit_keep_d=keep.audit_keep_d,
+            ends_keep=keep.ends_keep,
+        )
+        if more:
             self._due["trim"] = time.monotonic() + TRIM_ON_S
         held = [key for key in self._reader.places if purpose_of(key[0]) == "held"]
         # Held messages that the topic has deleted can no longer be released: they are lost (dataplane.ledger.bins).

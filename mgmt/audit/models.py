@@ -14,7 +14,7 @@ NAME_CHARS: Final = 200
 
 
 class AuditEntry(models.Model):
-    """One change in a tenant, with its actor. Written in the transaction of the change (docs/decisions/0660).
+    """One change in a tenant, with its actor. Written in the transaction of the change (docs/decisions/0108).
 
     The database makes entries append-only: it refuses to change one, and deletes only those past the retention.
     Names are copies, so that an entry keeps its meaning after a rename or the end of an account.

@@ -17,7 +17,6 @@ from mgmt.models import Membership, Pipe, Tenant, User
 ActorKind = AuditEntry.ActorKind
 SYSTEM: Final = "Penstock"
 VALUE_CHARS: Final = 500  # of one field, as JSON
-EXPIRED_AT_ONCE: Final = 5_000
 
 
 def record(
@@ -70,8 +69,8 @@ def record(
 
 
 @transaction.atomic
-def delete_expired(*, before: datetime) -> int:
-    """Delete the oldest entries from before `before`, EXPIRED_AT_ONCE at most; return their number.
+def delete_expired(*, before: datetime, most: int) -> int:
+    """Delete the oldest entries from before `before`, `most` at most; return their number.
 
     The trigger permits it for these entries only, and only in this transaction.
     """
@@ -80,7 +79,7 @@ def delete_expired(*, before: datetime) -> int:
         cursor.execute(
             "DELETE FROM mgmt_auditentry WHERE id IN "
             "(SELECT id FROM mgmt_auditentry WHERE at < %s ORDER BY at LIMIT %s)",
-            [before, EXPIRED_AT_ONCE],
+            [before, most],
         )
         deleted: int = cursor.rowcount
         cursor.execute("SELECT set_config('penstock.audit_before', '', true)")

@@ -82,8 +82,7 @@ def upload_rows(*, table: LookupTable, rows: Iterable[NewRow], mode: Mode, by: U
         )
         cursor.execute("DROP TABLE uploaded")
     before, after = {"rows": table.row_count}, {"rows": _recount(table), "mode": mode, "uploaded": count}
-    about = {"tenant": table.tenant_id, "target": table, "before": before, "after": after}
-    record(by=by, action="table.rows_uploaded", **about)
+    record(tenant=table.tenant_id, by=by, action="table.rows_uploaded", target=table, before=before, after=after)
     log.info("rows uploaded", tenant=table.tenant_id, table=table.id, rows=count, removed=removed)
     return int(count)
 
@@ -174,8 +173,8 @@ def grant_table_access(*, table: LookupTable, now: datetime, by: User | None = N
     expires_at = now.replace(microsecond=0) + timedelta(seconds=LIFETIME_S)
     access = TableAccess(table.tenant_id, table.id, table.name, int(expires_at.timestamp()))
     token = sign_access(settings.PENSTOCK_FERNET_KEYS, access)
-    about = {"tenant": table.tenant_id, "target": table, "after": {"expires_at": expires_at}}
-    record(by=by, action="table.access_granted", **about)
+    after = {"expires_at": expires_at}
+    record(tenant=table.tenant_id, by=by, action="table.access_granted", target=table, after=after)
     log.info("access to look-up table granted", tenant=table.tenant_id, table=table.id)
     return GrantedAccess(f"{settings.PENSTOCK_TABLES_URL}{table_path(table.id)}", token, expires_at)
 

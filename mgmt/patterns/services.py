@@ -28,7 +28,7 @@ def ignore_field(*, pipe: Pipe, source: str, path: str, by: User, now: datetime)
     try:
         with transaction.atomic():
             # A lock, because a count cannot be a constraint.
-            Pipe.objects.select_for_update().get(id=pipe.id)
+            Pipe.objects.select_for_update(no_key=True).get(id=pipe.id)
             if pipe.ignored_fields.count() >= MOST_IGNORED:
                 raise LimitReachedError(f"A pipe may have {MOST_IGNORED} ignored fields. Watch one again first.")
             row = IgnoredField.objects.create(pipe=pipe, source=source, path=path, by=by, at=now)

@@ -60,8 +60,8 @@ def set_quota(*, tenant: Tenant, limits: Mapping[str, int | None], reason: str, 
     words = f"{tenant.name}: {_difference(before, row.limits)}. {reason}"
     outcome = ControlAction.Outcome.DONE
     note(ControlAction.PERSON, SET_QUOTA, outcome=outcome, at=now, reason=words, author=by, detail=detail)
-    sides = {"before": {"limits": before}, "after": {"limits": row.limits, "reason": reason}}
-    record(tenant=tenant, by=by, action="quota.set", target=tenant, **sides)
+    after = {"limits": row.limits, "reason": reason}
+    record(tenant=tenant, by=by, action="quota.set", target=tenant, before={"limits": before}, after=after)
     log.info("quota set", by=by.username, **detail)
     return row
 

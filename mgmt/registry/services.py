@@ -180,8 +180,8 @@ def set_subject_compatibility(
         row = _subject(tenant, subject, "")
     before, row.compatibility = row.compatibility, level.value if level else ""
     row.save(update_fields=["compatibility"])
-    levels = {"before": {"level": before}, "after": {"level": row.compatibility}}
-    record(tenant=tenant, by=by, action="subject.level_set", target=row, **levels)
+    after = {"level": row.compatibility}
+    record(tenant=tenant, by=by, action="subject.level_set", target=row, before={"level": before}, after=after)
     log.info("compatibility set", tenant=tenant.id, subject=row.id, level=row.compatibility)
     return row
 
@@ -189,9 +189,9 @@ def set_subject_compatibility(
 @transaction.atomic
 def set_default_compatibility(*, tenant: Tenant, level: Compatibility, by: User | None = None) -> None:
     """Set the level of the tenant's subjects that have none of their own."""
-    levels = {"before": {"level": default_level(tenant.id)}, "after": {"level": level}}
+    before, after = {"level": default_level(tenant.id)}, {"level": level}
     RegistryDefault.objects.update_or_create(tenant=tenant, defaults={"compatibility": level.value})
-    record(tenant=tenant, by=by, action="registry.level_set", target=tenant, **levels)
+    record(tenant=tenant, by=by, action="registry.level_set", target=tenant, before=before, after=after)
     log.info("default compatibility set", tenant=tenant.id, level=level.value)
 
 
@@ -202,8 +202,8 @@ def set_owner(*, subject: Subject, owner: str, by: User | None = None) -> None:
     if len(owner) > 80 or not owner.isprintable():
         raise InvalidValue("owner", "needs at most 80 printable characters")
     Subject.objects.filter(id=subject.id).update(owner=owner)
-    owners = {"before": {"owner": subject.owner}, "after": {"owner": owner}}
-    record(tenant=subject.tenant_id, by=by, action="subject.owner_set", target=subject, **owners)
+    before, after = {"owner": subject.owner}, {"owner": owner}
+    record(tenant=subject.tenant_id, by=by, action="subject.owner_set", target=subject, before=before, after=after)
 
 
 @transaction.atomic

@@ -47,7 +47,7 @@ def add_alert_channel(
     try:
         with transaction.atomic():
             # A lock, because a count cannot be a constraint.
-            Tenant.objects.select_for_update().get(id=tenant.id)
+            Tenant.objects.select_for_update(no_key=True).get(id=tenant.id)
             if tenant.alert_channels.count() >= MOST_CHANNELS:
                 raise LimitReachedError(f"A tenant may have {MOST_CHANNELS} notification channels. Remove one first.")
             channel.save(force_insert=True)
@@ -62,8 +62,8 @@ def add_alert_channel(
 @transaction.atomic
 def remove_alert_channel(*, channel: AlertChannel, by: User | None = None) -> None:
     """Remove a channel and its notifications."""
-    about = {"tenant": channel.tenant_id, "target": channel, "before": {"kind": channel.kind}}
-    record(by=by, action="channel.removed", **about)
+    before = {"kind": channel.kind}
+    record(tenant=channel.tenant_id, by=by, action="channel.removed", target=channel, before=before)
     AlertChannel.objects.filter(id=channel.id).delete()
 
 

@@ -55,8 +55,8 @@ def create_pipe(
         except IntegrityError as exc:
             raise _name_taken(name) from exc
         store_revision(pipe=pipe, number=1, spec=checked, author=author)
-        made = {"revision": 1, "expected_per_s": expected_per_s}
-        record(pipe=pipe, by=author, action="pipe.created", after=made)
+        expected = {"expected_per_s": expected_per_s} if expected_per_s else {}
+        record(pipe=pipe, by=author, action="pipe.created", after={"revision": 1, **expected})
         if (share := first_admitted(admission_policy(), expected_per_s)) < ALL_KEYS_PERCENT:
             Admission.objects.create(pipe=pipe, share=share, expected_per_s=expected_per_s)
     log.info("pipe created", tenant=tenant.id, pipe=pipe.id, revision=1, by=author.username)

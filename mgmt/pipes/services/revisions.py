@@ -86,7 +86,8 @@ def publish_revision(
             at_once = is_live_failing(pipe) if at_once is None else at_once
             revision = store_revision(pipe=pipe, number=based_on + 1, spec=checked, author=author, at_once=at_once)
             _store_credentials(revision, credentials)
-            made = {"based_on": based_on, "at_once": at_once, "credentials_for": sorted(credentials)}
+            given = {"credentials_for": sorted(credentials)} if credentials else {}
+            made = {"based_on": based_on, "at_once": at_once, **given}
             record(pipe=pipe, by=author, action=action, target=revision, after=made)
     except IntegrityError as exc:
         raise RevisionConflictError(

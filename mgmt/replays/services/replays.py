@@ -6,7 +6,7 @@ The Provisioner publishes each replay as a control record, and the driver of the
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import structlog
@@ -175,8 +175,8 @@ def _move(replay: Replay, before: Sequence[str], after: str, now: datetime, by: 
     )
     replay.refresh_from_db()
     if moved:
-        states: dict[str, Any] = {"before": {"state": was}, "after": {"state": after}}
-        record(pipe=replay.pipe, by=by, action=_ACTIONS[after], target=replay, **states)
+        action = _ACTIONS[Replay.State(after)]
+        record(pipe=replay.pipe, by=by, action=action, target=replay, before={"state": was}, after={"state": after})
         log.info("replay changed", pipe=replay.pipe_id, replay=replay.id, state=after)
     return moved == 1
 

@@ -134,8 +134,8 @@ def stop_shadow(*, shadow: Shadow, now: datetime, by: User | None = None) -> boo
     stopped = running.update(state=Shadow.State.STOPPING, state_since=now, version=F("version") + 1)
     shadow.refresh_from_db()
     if stopped:
-        states = {"before": {"state": Shadow.State.RUNNING}, "after": {"state": shadow.state}}
-        record(pipe=shadow.pipe, by=by, action="shadow.stopped", target=shadow, **states)
+        before, after = {"state": Shadow.State.RUNNING}, {"state": shadow.state}
+        record(pipe=shadow.pipe, by=by, action="shadow.stopped", target=shadow, before=before, after=after)
         log.info("shadow run stopped", pipe=shadow.pipe_id, shadow=shadow.id)
     return stopped == 1
 

@@ -43,7 +43,7 @@ def _rotate_destination(row_id: int) -> None:
 @transaction.atomic
 def _rotate_salt(tenant_id: str) -> None:
     """Also raise the version of the tenant's pipes, whose records carry the salt."""
-    row = Tenant.objects.select_for_update().get(id=tenant_id)
+    row = Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
     row.mask_salt = reencrypt(row.mask_salt, salt_place(row.id))
     row.save(update_fields=["mask_salt"])
     Pipe.objects.filter(tenant=row).update(version=F("version") + 1)

@@ -4,13 +4,15 @@ from datetime import timedelta
 
 import pytest
 from django.db import IntegrityError, transaction
+from django.test import Client
 from django.utils import timezone
 
+from controlplane.observer.trim import trim
 from mgmt.audit.actions import CHANGED
 from mgmt.audit.models import AuditEntry
 from mgmt.audit.origin import request_from
 from mgmt.audit.services import SYSTEM, VALUE_CHARS, delete_expired, record
-from mgmt.models import Pipe, Tenant, User
+from mgmt.models import Membership, Pipe, Tenant, User
 from mgmt.services import pause_pipe, rename_pipe
 from mgmt.tenancy.models import Grant
 
@@ -110,14 +112,31 @@ def test_entry_keeps_the_name_of_a_deleted_account(tenant: Tenant, pipe: Pipe):
     assert (newest().user, newest().actor) == (None, "dora")
 
 
-def test_retention_deletes_older_entries_only(tenant: Tenant, pipe: Pipe, alice: User):
+def test_retention_deletes_older_entries_only(tenant: Tenant, pipe: Pipe):
     now = timezone.now()
-    AuditEntry.objects.create(
-        tenant=tenant, at=now - timedelta(days=401), actor_kind="user", actor="alice", action="pipe.paused"
-    )
-    kept = AuditEntry.objects.count() - 1
-    assert delete_expired(before=now - timedelta(days=400)) == 1
-    assert delete_expired(before=now - timedelta(days=400)) == 0
-    assert AuditEntry.objects.count() == kept
+    for age in (399, 401, 402):
+        AuditEntry.objects.create(tenant=tenant, at=now - timedelta(days=age), actor="alice", action="pipe.paused")
+    assert delete_expired(before=now - timedelta(days=400), most=1) == 1
+    kept = set(AuditEntry.objects.filter(at__gt=now - timedelta(days=400)))
+    trim(now, attempts_keep_h=72, seals_keep_d=400, audit_keep_d=400, ends_keep=timedelta(days=14))
+    assert set(AuditEntry.objects.all()) == kept
     with pytest.raises(IntegrityError), transaction.atomic():
         AuditEntry.objects.all().delete()  # the permission ended with the call
+
+
+def test_members_changed_in_the_admin_have_entries(tenant: Tenant, bob: User, client: Client):
+    root, dora = User.objects.create_superuser("root"), User.objects.create_user("dora")
+    client.force_login(root)
+    known = list(Membership.objects.filter(tenant=tenant).order_by("id"))
+    form = {"name": tenant.name, "memberships-TOTAL_FORMS": "3", "memberships-INITIAL_FORMS": "2"}
+    for number, row in enumerate([*known, Membership(tenant=tenant, user=dora, role="viewer")]):
+        fields = {"id": str(row.pk or ""), "tenant": tenant.id, "user": str(row.user_id), "role": row.role}
+        form |= {f"memberships-{number}-{name}": value for name, value in fields.items()}
+    form |= {"memberships-0-role": "editor", "memberships-1-DELETE": "on"}
+    assert client.post(f"/admin/mgmt/tenant/{tenant.id}/change/", form).status_code == 302
+    rows = AuditEntry.objects.filter(user=root).values_list("action", "target_name", "actor_kind")
+    assert set(rows) == {
+        ("member.added", "dora", "staff"),
+        ("member.role_changed", "alice", "staff"),
+        ("member.removed", bob.username, "staff"),
+    }

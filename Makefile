@@ -103,6 +103,7 @@ reference: $(RUN_STAMP) ## generate the pages of steps, expressions, metrics and
 	@$(BIN)/python -m dataplane.plan.reference > docs/reference/steps-and-expressions.md
 	@$(BIN)/python -c 'from dataplane.metrics import page; print(page(), end="")' > docs/reference/metrics.md
 	@$(BIN)/python -m mgmt.web.reference < docs/openapi.yaml > docs/reference/api.md
+	@$(BIN)/python -m mgmt.audit.reference > docs/reference/audit-actions.md
 
 hooks: ## have git check the titles of your commits
 	@git config core.hooksPath .githooks

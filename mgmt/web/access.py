@@ -64,6 +64,7 @@ CHANGE_CHANNELS: Final = Role.EDITOR
 CHANGE_LOOKUPS: Final = Role.EDITOR  # tables and their rows
 CLOSE_PIPE: Final = Role.OWNER
 SHARE_CATALOGUE: Final = Role.OWNER  # with people outside the tenant
+READ_AUDIT: Final = Role.OWNER  # entries name members and their addresses
 
 
 class Forbidden(Exception):  # noqa: N818 named for what the caller answers

@@ -41,6 +41,7 @@ def rail(
     *,
     has_tenant: bool,
     is_staff: bool,
+    may_audit: bool = False,
     pipe_count: Callable[[], int] | None = None,
     open_alerts: Callable[[], int] = lambda: 0,
 ) -> list[NavGroup]:
@@ -57,6 +58,8 @@ def rail(
             _entry("Look-up tables", "tables", "g t"),
             _entry("Usage", "usage", "g u"),
         ]
+    if may_audit:
+        entries.append(_entry("Audit log", "audit_log", "g l"))
     groups = [NavGroup("", entries)]
     if is_staff:
         groups.append(NavGroup("Staff", [_entry(name, route) for name, route in _STAFF]))
@@ -72,7 +75,7 @@ _STAFF: Final = (
     ("Lost messages", "all_losses"),
     ("Quotas", "quotas"),
     ("Usage by tenant", "spending"),
-    ("Audit log", "audit"),
+    ("Control audit", "audit"),
 )
 
 

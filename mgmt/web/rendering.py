@@ -47,6 +47,7 @@ class Permissions:
     tables: bool  # look-up tables and their rows
     schemas: bool  # subjects of the schema registry and their versions
     share: bool  # the event catalogue, with people outside the tenant
+    audit: bool  # read the audit log
 
 
 def for_members(view: _View) -> _View:
@@ -140,6 +141,7 @@ def show(
                 request.path,
                 has_tenant=tenant is not None,
                 is_staff=viewer.is_staff,
+                may_audit=access.may(role, access.READ_AUDIT),
                 pipe_count=count_pipes,
                 open_alerts=get_opened,
             )
@@ -195,6 +197,7 @@ def permissions_of(role: str | None) -> Permissions:
         tables=access.may(role, access.CHANGE_LOOKUPS),
         schemas=access.may(role, access.REGISTER_SCHEMA),
         share=access.may(role, access.SHARE_CATALOGUE),
+        audit=access.may(role, access.READ_AUDIT),
     )
 
 

@@ -100,6 +100,7 @@ OF_NO_ROW = {
     "/theme/",
     "/tenant/",
     "/usage/",
+    "/audit/",
     "/pipes/new/",
     "/alerts/",
     "/alerts/channels/",

@@ -103,6 +103,7 @@ reference: $(RUN_STAMP) ## generate the pages of steps, expressions, metrics, th
 	@$(BIN)/python -m dataplane.plan.reference > docs/reference/steps-and-expressions.md
 	@$(BIN)/python -c 'from dataplane.metrics import page; print(page(), end="")' > docs/reference/metrics.md
 	@$(BIN)/python -m mgmt.web.reference < docs/openapi.yaml > docs/reference/api.md
+	@$(BIN)/python -m mgmt.audit.reference > docs/reference/audit-actions.md
 	@$(BIN)/python -m penstock_cli.reference > docs/reference/cli.md
 
 # The generator needs another release of typer than the tests, so it has an environment of its own.

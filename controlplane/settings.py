@@ -37,6 +37,7 @@ class ControlSettings(Struct, frozen=True):
     attempts_keep_h: int
     facts_keep_d: int
     seals_keep_d: int  # a year, and the month that it is compared with
+    audit_keep_d: int
     rollout_up_s: float
     rollout_watch_s: float
     lanes_max: int  # of one kind in a cell, unless staff set another limit
@@ -66,6 +67,7 @@ def control_settings() -> ControlSettings:
         attempts_keep_h=int(setting("PENSTOCK_ATTEMPTS_KEEP_H", 72)),
         facts_keep_d=int(setting("PENSTOCK_FACTS_KEEP_D", 30)),
         seals_keep_d=int(setting("PENSTOCK_SEALS_KEEP_D", 400)),
+        audit_keep_d=int(setting("PENSTOCK_AUDIT_KEEP_D", 400)),
         rollout_up_s=float(setting("PENSTOCK_ROLLOUT_UP_S", 75)),
         rollout_watch_s=float(setting("PENSTOCK_ROLLOUT_WATCH_S", 90)),
         ramp=ramp_policy(),

@@ -14,11 +14,13 @@ from django.http import HttpRequest
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
+from mgmt.audit.services import record
 from mgmt.models import (
     Alert,
     AlertChannel,
     ApiKey,
     ApiToken,
+    AuditEntry,
     Cell,
     CellVerdict,
     ControlAction,
@@ -107,6 +109,18 @@ class TenantAdmin(UndeletableAdmin):
     list_display = ["name", "id", "created_at"]
     search_fields = ["name", "id"]
     inlines = [MembershipInline]
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        """Save the members, and record who was added, changed and removed in the transaction of the page."""
+        super().save_formset(request, form, formset, change)
+        by = request.user if isinstance(request.user, User) else None
+        saved = [(row, "member.added") for row in formset.new_objects]
+        saved += [(row, "member.role_changed") for row, _ in formset.changed_objects]
+        for row, action in saved:
+            record(tenant=row.tenant, by=by, action=action, target=row.user, after={"role": row.role})
+        for row in formset.deleted_objects:
+            before = {"role": row.role}
+            record(tenant=row.tenant, by=by, action="member.removed", target=row.user, before=before)
 
 
 @admin.register(Cell)
@@ -345,6 +359,16 @@ class ControlActionAdmin(ReadOnlyAdmin):
     list_select_related = ["cell", "pipe", "author"]
     list_filter = ["controller", "outcome"]
     search_fields = ["pipe__id", "cell__id"]
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnlyAdmin):
+    """Audit logs of all customers."""
+
+    list_display = ["at", "tenant", "actor", "action", "target_name", "address"]
+    list_select_related = ["tenant"]
+    list_filter = ["actor_kind"]
+    search_fields = ["tenant__id", "actor", "action"]
 
 
 @admin.register(Finding)

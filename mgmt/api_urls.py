@@ -15,6 +15,7 @@ from mgmt.alerts.api import (
     ResolveAlertView,
     SnoozeAlertView,
 )
+from mgmt.audit.api import AuditLogView
 from mgmt.cells.api.board import AllLossesView, CommonCausesView, ControllerHistoryView, StatusBoardView
 from mgmt.cells.api.control import CellsView, ControlActionsView, EndPauseView, KeepCellView, PausesView
 from mgmt.cells.api.pipe_migrations import GiveUpRelocationView, RelocationsView
@@ -294,6 +295,7 @@ urlpatterns = [
         ServiceAccountView.as_view(),
         name="service-account",
     ),
+    path("tenants/<row_id:tenant>/audit-log/", AuditLogView.as_view(), name="audit-log"),
     path("tenants/<row_id:tenant>/usage/", TenantUsageView.as_view(), name="tenant-usage"),
     path("tenants/<row_id:tenant>/messages/", TenantMessagesView.as_view(), name="tenant-messages"),
     path("tenants/<row_id:tenant>/undelivered/", TenantUndeliveredView.as_view(), name="tenant-undelivered"),

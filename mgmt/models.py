@@ -1,6 +1,7 @@
 """Models of the management plane, and of the rows in which the control plane and the Observer report back."""
 
 from mgmt.alerts.models import Alert, AlertChannel, Incident, Notification
+from mgmt.audit.models import AuditEntry
 from mgmt.cells.models.capacity_results import CapacityResult
 from mgmt.cells.models.cells import Cell, Heartbeat, Topic
 from mgmt.cells.models.control import CellVerdict, ControlAction, Controller, Lease, Pause, TaskRun
@@ -58,6 +59,7 @@ __all__ = [
     "ApiKey",
     "ApiToken",
     "AttemptCount",
+    "AuditEntry",
     "AuditOffset",
     "Backfill",
     "CapacityResult",

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from mgmt.alerts.pages import alerts, channels
+from mgmt.audit import pages as audit_pages
 from mgmt.cells.pages import audit, board, cells, controllers, pipe_migrations, releases, scaling
 from mgmt.deliveries.pages import (
     attempts,
@@ -53,6 +54,7 @@ urlpatterns = [
     path("help/causes/<slug:code>/", causes.cause, name="cause"),
     path("tests/<str:test_id>/", delivery_test_pages.destination_test, name="destination_test"),
     path("usage/", usage.usage, name="usage"),
+    path("audit/", audit_pages.audit_log, name="audit_log"),
     path("schemas/", registry_pages.subjects, name="subjects"),
     path("schemas/level/", registry_pages.set_default_level, name="set_default_level"),
     path("schemas/new/", registry_pages.register, name="register_version"),

@@ -131,7 +131,13 @@ class ObserverSession:
 
     def _trim(self, now: datetime) -> None:
         keep = self._settings
-        more = trim(now, attempts_keep_h=keep.attempts_keep_h, seals_keep_d=keep.seals_keep_d, ends_keep=keep.ends_keep)
+        more = trim(
+            now,
+            attempts_keep_h=keep.attempts_keep_h,
+            seals_keep_d=keep.seals_keep_d,
+            audit_keep_d=keep.audit_keep_d,
+            ends_keep=keep.ends_keep,
+        )
         if more:
             self._due["trim"] = time.monotonic() + TRIM_ON_S
         held = [key for key in self._reader.places if purpose_of(key[0]) == "held"]

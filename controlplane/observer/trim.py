@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from django.db.models import QuerySet
 
+from mgmt.audit.services import delete_expired
 from mgmt.deliveries.queries.message_selection import HOUR_S
 from mgmt.deliveries.queries.throughput import DELIVERIES_KEPT_H
 from mgmt.event_types.models import HOURS_KEPT_D
@@ -56,14 +57,18 @@ REPLAYS_FOR: Final = timedelta(days=REPLAYS_KEPT_D)
 SHADOWS_FOR: Final = timedelta(days=SHADOWS_KEPT_D)
 VERSIONS_FOR: Final = timedelta(days=HOURS_KEPT_D)
 SAMPLES_FOR: Final = timedelta(hours=2)  # a block is judged within one hour, or never
+AUDIT_KEEP_D: Final = 400
 USAGE_FOR: Final = timedelta(days=400)  # a year, and the month with which it is compared
 
 
-def trim(now: datetime, *, attempts_keep_h: int, seals_keep_d: int, ends_keep: timedelta) -> bool:
+def trim(
+    now: datetime, *, attempts_keep_h: int, seals_keep_d: int, ends_keep: timedelta, audit_keep_d: int = AUDIT_KEEP_D
+) -> bool:
     """Delete one slice of each kind; return True if rows of some kind are left.
 
     attempts_keep_h: retention of attempts in hours; seals_keep_d: retention of counts of late events in days;
-    ends_keep: retention of dead letters, held messages, their offsets and redrives
+    ends_keep: retention of dead letters, held messages, their offsets and redrives; audit_keep_d: retention of entries
+    of audit logs in days
     """
     seals_before = int((now - timedelta(days=seals_keep_d)).timestamp() // 60)
     queries: list[QuerySet[Any]] = [
@@ -96,7 +101,8 @@ def trim(now: datetime, *, attempts_keep_h: int, seals_keep_d: int, ends_keep: t
         ReportRun.objects.filter(at__lt=now - RUNS_FOR),
         LimitCount.objects.filter(ends_at__lt=now),
     ]
-    return AT_ONCE in [_delete_slice(query) for query in queries]
+    expired = delete_expired(before=now - timedelta(days=audit_keep_d), most=AT_ONCE)
+    return AT_ONCE in [expired, *[_delete_slice(query) for query in queries]]
 
 
 def _delete_slice(query: QuerySet[Any]) -> int:

@@ -86,7 +86,7 @@ class SnoozeAlertView(View):
     def post(self, request: Request, pipe: str, alert: str) -> Response:
         """Snooze an alert until a given time. Then it is opened again and sent to the channels."""
         row = access.get_alert(self.user, pipe, alert, access.HANDLE_ALERT)
-        snooze_alert(alert=row, until=body_of(request, SnoozeIn)["until"], now=timezone.now())
+        snooze_alert(alert=row, until=body_of(request, SnoozeIn)["until"], now=timezone.now(), by=self.user)
         return Response(AlertOut(row).data)
 
 
@@ -150,7 +150,7 @@ class ChannelsView(View):
         row = access.get_tenant(self.user, tenant, access.CHANGE_CHANNELS)
         body = body_of(request, ChannelIn)
         now = timezone.now()
-        channel, secret = add_alert_channel(tenant=row, kind=body["kind"], target=body["target"], now=now)
+        channel, secret = add_alert_channel(tenant=row, kind=body["kind"], target=body["target"], now=now, by=self.user)
         headers = {"Cache-Control": "no-store"}
         return Response({**ChannelOut(channel).data, "secret": secret}, status=201, headers=headers)
 
@@ -161,7 +161,9 @@ class ChannelView(View):
     @operation("remove_alert_channel", responses=answers(204, None, "role-too-low", "not-found"))
     def delete(self, _request: Request, tenant: str, channel: str) -> Response:
         """Remove a channel. It gets no more notifications."""
-        remove_alert_channel(channel=access.get_channel(self.user, tenant, channel, access.CHANGE_CHANNELS))
+        remove_alert_channel(
+            channel=access.get_channel(self.user, tenant, channel, access.CHANGE_CHANNELS), by=self.user
+        )
         return Response(status=204)
 
 
@@ -176,7 +178,7 @@ class ChannelConfirmationView(View):
     def post(self, _request: Request, tenant: str, channel: str) -> Response:
         """Send the confirmation e-mail again. Nothing is sent to an active channel."""
         row = access.get_channel(self.user, tenant, channel, access.CHANGE_CHANNELS)
-        ask_for_confirmation(channel=row, now=timezone.now())
+        ask_for_confirmation(channel=row, now=timezone.now(), by=self.user)
         return Response(ChannelOut(row).data)
 
 

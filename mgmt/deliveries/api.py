@@ -325,7 +325,7 @@ class AbortRedriveView(View):
     def post(self, _request: Request, pipe: str, move: str) -> Response:
         """Abort a move. Messages already moved stay moved; the rest is dead or held again."""
         row = access.get_redrive(self.user, pipe, move, access.MOVE_MESSAGES)
-        cancel_redrive(move=row)
+        cancel_redrive(move=row, by=self.user)
         return Response(MoveOut(row).data)
 
 

@@ -6,6 +6,7 @@ They only store the request; the control plane sends it (controlplane.delivery_t
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import structlog
 from django.conf import settings
@@ -13,6 +14,7 @@ from django.db import transaction
 
 from dataplane.plan.dryrun import DryRun, OutboundRequest, auth_shown
 from dataplane.spec import HttpDestination, SpecError, destination_of, spec_to_builtins
+from mgmt.audit.services import record
 from mgmt.errors import DestinationRemovedError, NothingToSendError, TooManyTestsError
 from mgmt.models import Destination, DestinationTest, Pipe, Tenant, User
 from mgmt.pipes.queries.dry_run import dry_run_spec
@@ -99,10 +101,12 @@ def _ask(
         raise SpecError("event", "must not contain the character U+0000")
     with transaction.atomic():
         # A lock, because a count cannot be a constraint.
-        Tenant.objects.select_for_update().get(id=tenant.id)
+        Tenant.objects.select_for_update(no_key=True).get(id=tenant.id)
         if DestinationTest.objects.filter(tenant=tenant, created_at__gt=now - MINUTE).count() >= MOST_A_MINUTE:
             raise TooManyTestsError(f"A tenant may send {MOST_A_MINUTE} test requests a minute. Wait a minute.")
         row.save(force_insert=True)
+        after = {"host": urlsplit(row.url).hostname}
+        record(tenant=tenant, by=by, action="delivery_test.requested", target=row, after=after, pipe=pipe)
     log.info("test request queued", tenant=tenant.id, pipe=pipe and pipe.id, test=row.id, by=by.username)
     return row
 

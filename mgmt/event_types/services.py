@@ -10,6 +10,7 @@ from django.db import transaction
 
 from dataplane.spec.steps import FieldPath
 from dataplane.tables.records import TYPE_IN_FIELD, TYPE_IN_HEADER
+from mgmt.audit.services import record
 from mgmt.errors import EventTypesConflictError, InvalidValue, LimitReachedError, PipeClosedError
 from mgmt.event_types.queries import bound_subjects
 from mgmt.models import EventType, Pipe, Source, SourceEventTypes, Subject, User
@@ -49,6 +50,7 @@ def set_event_types(
             f"The event types of {source.name} have version {row.version}, and your change is based on {based_on}. "
             "Read them again and apply your change to them."
         )
+    before = {"type_from": row.type_from, "subjects": {name: subject.name for name, subject in bound.items()}}
     found = _bindable(source, subjects, {subject.name for subject in bound.values()})
     _check_room(source, found.values())
     row.types.all().delete()
@@ -56,6 +58,8 @@ def set_event_types(
     row.type_from = type_from
     row.version += 1
     row.save()
+    after = {"type_from": type_from, "subjects": dict(subjects)}
+    record(pipe=source.pipe, by=by, action="event_types.set", target=source, before=before, after=after)
     log.info("event types set", pipe=source.pipe_id, source=source.name, version=row.version, by=by.username)
     return row
 

@@ -99,7 +99,7 @@ class LookupTablesView(View):
         """Create an empty look-up table. Pipes of its tenant refer to it by name in their `enrich` steps."""
         body = body_of(request, LookupTableIn)
         tenant = tenant_for(self.user, body.get("tenant"), access.CHANGE_LOOKUPS)
-        table = create_lookup_table(tenant=tenant, name=body["name"])
+        table = create_lookup_table(tenant=tenant, name=body["name"], by=self.user)
         location = reverse("api:lookup-table", args=[table.id])
         return Response(LookupTableOut(table, context=_feeds([table])).data, status=201, headers={"Location": location})
 
@@ -118,7 +118,7 @@ class LookupTableView(View):
     )
     def delete(self, _request: Request, table: str) -> Response:
         """Delete a look-up table and its rows. Refused while a revision in use reads the table."""
-        delete_lookup_table(table=access.get_lookup_table(self.user, table, access.CHANGE_LOOKUPS))
+        delete_lookup_table(table=access.get_lookup_table(self.user, table, access.CHANGE_LOOKUPS), by=self.user)
         return Response(status=204)
 
 
@@ -150,7 +150,7 @@ class UploadView(View):
         if not isinstance(file, RowFile):  # DRF calls no parser for an empty body
             raise RowFileError(0, "needs rows, got an empty body")
         rows = read_rows(file.stream, file.form, request.query_params.get("key", "key"))
-        count = upload_rows(table=row, rows=rows, mode=cast("Mode", mode))
+        count = upload_rows(table=row, rows=rows, mode=cast("Mode", mode), by=self.user)
         row.refresh_from_db()
         return Response({"rows": count, "table": LookupTableOut(row, context=_feeds([row])).data})
 
@@ -177,7 +177,7 @@ class TableAccessView(View):
     )
     def post(self, _request: Request, table: str) -> Response:
         """Return a URL and a token with which rows of this table can be read for 15 minutes, with low latency."""
-        granted = grant_table_access(table=access.get_lookup_table(self.user, table), now=timezone.now())
+        granted = grant_table_access(table=access.get_lookup_table(self.user, table), now=timezone.now(), by=self.user)
         return Response(TableAccessOut(granted).data, status=201, headers={"Cache-Control": "no-store"})
 
 
@@ -226,7 +226,7 @@ class RowView(View):
         body: Any = request.data
         if not isinstance(body, dict):
             raise ProblemError("invalid", errors=[{"pointer": "#", "detail": "needs an object", "code": "invalid"}])
-        is_new = put_row(table=row, row=checked_row(1, key, body))
+        is_new = put_row(table=row, row=checked_row(1, key, body), by=self.user)
         return Response(body, status=201 if is_new else 200)
 
     @operation(
@@ -237,7 +237,7 @@ class RowView(View):
     def delete(self, _request: Request, table: str, key: str) -> Response:
         """Delete a row."""
         row = access.get_lookup_table(self.user, table, access.CHANGE_LOOKUPS)
-        remove_row(table=row, key=storable(key))
+        remove_row(table=row, key=storable(key), by=self.user)
         return Response(status=204)
 
 

@@ -42,7 +42,7 @@ def tables(request: HttpRequest) -> HttpResponseBase:
     tenant = access.get_tenant(viewer_of(request), chosen.id, access.CHANGE_LOOKUPS)
     name = request.POST.get("name", "").strip()
     try:
-        table = services.create_lookup_table(tenant=tenant, name=name)
+        table = services.create_lookup_table(tenant=tenant, name=name, by=viewer_of(request))
     except services.InvalidValue as exc:
         return _list(request, tenant, typed=name, error=exc.reason)
     except services.ServiceError as exc:
@@ -98,7 +98,7 @@ def delete_table(request: HttpRequest, table_id: str) -> HttpResponse:
     typed, refused = request.POST.get("typed", "").strip(), ""
     if request.method == "POST" and typed == found.name:
         try:
-            services.delete_lookup_table(table=found)
+            services.delete_lookup_table(table=found, by=viewer_of(request))
         except services.TableInUseError as exc:
             refused = str(exc)
         else:
@@ -123,7 +123,7 @@ def _put(request: HttpRequest, found: LookupTable) -> HttpResponse:
         row = checked_row(1, key, _object(text))
     except RowFileError as exc:
         return _page(request, found, {"key": key, "row": text, "row_error": exc.reason}, status=422)
-    is_new = services.put_row(table=found, row=row)
+    is_new = services.put_row(table=found, row=row, by=viewer_of(request))
     messages.success(
         request, f"Row {key} {'added' if is_new else 'changed'}. Running pipes apply the change within seconds.", "fine"
     )
@@ -134,7 +134,7 @@ def _remove(request: HttpRequest, found: LookupTable) -> HttpResponse:
     """Remove a row and render the page with its content, so that it can be restored."""
     key = request.POST.get("key", "")
     was = row_text(found, key)
-    services.remove_row(table=found, key=key)
+    services.remove_row(table=found, key=key, by=viewer_of(request))
     return _page(request, found, {"removed": {"key": key, "row": was}})
 
 
@@ -147,7 +147,9 @@ def _upload(request: HttpRequest, found: LookupTable) -> HttpResponse:
     form = "jsonl" if str(file.name).lower().endswith((".jsonl", ".ndjson", ".json")) else "csv"
     try:
         rows = read_rows(cast("Any", file), cast("Any", form), key_field)
-        held = services.upload_rows(table=found, rows=rows, mode=cast("Mode", mode if mode in _MODES else "merge"))
+        held = services.upload_rows(
+            table=found, rows=rows, mode=cast("Mode", mode if mode in _MODES else "merge"), by=viewer_of(request)
+        )
     except RowFileError as exc:
         where = f"Row {exc.number}" if exc.number else "The file"
         error = f"{where} {exc.reason}. No row of the file was stored."

@@ -17,6 +17,7 @@ from dataplane.spec.names import NAME_PATTERN
 from dataplane.tables.access_tokens import LIFETIME_S, TableAccess, sign_access
 from dataplane.tables.lookups import VERSIONS_PER_US
 from dataplane.tables.query_protocol import table_path
+from mgmt.audit.services import record
 from mgmt.errors import (
     AccessNotOfferedError,
     InvalidValue,
@@ -27,7 +28,7 @@ from mgmt.errors import (
 )
 from mgmt.lookups.queries.feeds import feeding, is_stream_fed
 from mgmt.lookups.row_files import NewRow, RowFileError
-from mgmt.models import LookupRow, LookupTable, PipeRevision, Tenant
+from mgmt.models import LookupRow, LookupTable, PipeRevision, Tenant, User
 
 log = structlog.get_logger(__name__)
 
@@ -36,7 +37,7 @@ MAX_ROWS: Final = 2_000_000
 Mode = Literal["merge", "replace"]
 
 
-def create_lookup_table(*, tenant: Tenant, name: str) -> LookupTable:
+def create_lookup_table(*, tenant: Tenant, name: str, by: User | None = None) -> LookupTable:
     """Create an empty table. Raises InvalidValue, NameTakenError, LimitReachedError."""
     if not NAME_PATTERN.search(name):
         raise InvalidValue("name", "needs 1-40 of a-z, 0-9 and '-', not '-' first")
@@ -45,6 +46,7 @@ def create_lookup_table(*, tenant: Tenant, name: str) -> LookupTable:
     try:
         with transaction.atomic():
             table = LookupTable.objects.create(tenant=tenant, name=name)
+            record(tenant=tenant, by=by, action="table.created", target=table)
     except IntegrityError as exc:
         raise NameTakenError(f"A look-up table named {name!r} exists in this tenant. Choose another name.") from exc
     log.info("look-up table created", tenant=tenant.id, table=table.id)
@@ -52,7 +54,7 @@ def create_lookup_table(*, tenant: Tenant, name: str) -> LookupTable:
 
 
 @transaction.atomic
-def upload_rows(*, table: LookupTable, rows: Iterable[NewRow], mode: Mode) -> int:
+def upload_rows(*, table: LookupTable, rows: Iterable[NewRow], mode: Mode, by: User | None = None) -> int:
     """Store all rows or none; return their number. `replace` also removes the rows that the upload does not contain.
 
     Raises RowFileError (also for a repeated key), LimitReachedError, TableRemovedError, TableInUseError, and the
@@ -79,13 +81,14 @@ def upload_rows(*, table: LookupTable, rows: Iterable[NewRow], mode: Mode) -> in
             [table.id, base],
         )
         cursor.execute("DROP TABLE uploaded")
-    _recount(table)
+    before, after = {"rows": table.row_count}, {"rows": _recount(table), "mode": mode, "uploaded": count}
+    record(tenant=table.tenant_id, by=by, action="table.rows_uploaded", target=table, before=before, after=after)
     log.info("rows uploaded", tenant=table.tenant_id, table=table.id, rows=count, removed=removed)
     return int(count)
 
 
 @transaction.atomic
-def put_row(*, table: LookupTable, row: NewRow) -> bool:
+def put_row(*, table: LookupTable, row: NewRow, by: User | None = None) -> bool:
     """Store one row; return True if its key is new. Raises LimitReachedError, TableRemovedError, TableInUseError."""
     _open_for_writes(table)
     version = _raise_version(table, by=1)
@@ -93,11 +96,12 @@ def put_row(*, table: LookupTable, row: NewRow) -> bool:
     if known is None:
         _grow(table, 1)
     LookupRow.objects.update_or_create(table=table, key=row.key, defaults={"version": version, "row": row.text})
+    record(tenant=table.tenant_id, by=by, action="table.row_set", target=table)
     return known is None
 
 
 @transaction.atomic
-def remove_row(*, table: LookupTable, key: str) -> None:
+def remove_row(*, table: LookupTable, key: str, by: User | None = None) -> None:
     """Remove one row; its removal is published.
 
     A table that a pipe has written may have the row only on the hosts, so the removal of any key is published there.
@@ -111,10 +115,11 @@ def remove_row(*, table: LookupTable, key: str) -> None:
         LookupRow.objects.update_or_create(table=table, key=key, defaults={"version": version, "row": None})
     else:
         raise LookupRow.DoesNotExist
+    record(tenant=table.tenant_id, by=by, action="table.row_removed", target=table)
 
 
 @transaction.atomic
-def delete_lookup_table(*, table: LookupTable) -> None:
+def delete_lookup_table(*, table: LookupTable, by: User | None = None) -> None:
     """Delete the table and its rows. Raises TableInUseError while a live, ramping or requested revision uses it.
 
     Locks the row, as publishing a revision does, because no constraint reaches into a spec.
@@ -124,6 +129,7 @@ def delete_lookup_table(*, table: LookupTable) -> None:
         raise TableInUseError(f"{revision} uses {table.name}. Publish a revision without it first.")
     _raise_version(table, by=1)
     LookupTable.objects.filter(id=table.id).update(state=LookupTable.State.REMOVED, row_count=0)
+    record(tenant=table.tenant_id, by=by, action="table.deleted", target=table)
     log.info("look-up table removed", tenant=table.tenant_id, table=table.id)
 
 
@@ -156,7 +162,8 @@ class GrantedAccess(NamedTuple):
     expires_at: datetime
 
 
-def grant_table_access(*, table: LookupTable, now: datetime) -> GrantedAccess:
+@transaction.atomic
+def grant_table_access(*, table: LookupTable, now: datetime, by: User | None = None) -> GrantedAccess:
     """Return a token for table queries of this table. It is not stored and cannot be revoked, so it is short-lived.
 
     Raises AccessNotOfferedError if the installation has no public address of table queries.
@@ -166,6 +173,8 @@ def grant_table_access(*, table: LookupTable, now: datetime) -> GrantedAccess:
     expires_at = now.replace(microsecond=0) + timedelta(seconds=LIFETIME_S)
     access = TableAccess(table.tenant_id, table.id, table.name, int(expires_at.timestamp()))
     token = sign_access(settings.PENSTOCK_FERNET_KEYS, access)
+    after = {"expires_at": expires_at}
+    record(tenant=table.tenant_id, by=by, action="table.access_granted", target=table, after=after)
     log.info("access to look-up table granted", tenant=table.tenant_id, table=table.id)
     return GrantedAccess(f"{settings.PENSTOCK_TABLES_URL}{table_path(table.id)}", token, expires_at)
 
@@ -220,11 +229,12 @@ def _refuse_duplicates(cursor: Any) -> None:
         raise RowFileError(duplicate[1], f"has the same key as row {duplicate[0]}")
 
 
-def _recount(table: LookupTable) -> None:
+def _recount(table: LookupTable) -> int:
     count = LookupRow.objects.filter(table=table, row__isnull=False).count()
     if count > MAX_ROWS:
         raise LimitReachedError(f"A look-up table may have {MAX_ROWS} rows; with this upload it would have {count}.")
     LookupTable.objects.filter(id=table.id).update(row_count=count)
+    return count
 
 
 def _grow(table: LookupTable, by: int) -> None:

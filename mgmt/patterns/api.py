@@ -62,5 +62,5 @@ class IgnoredFieldView(View):
     @operation("watch_field", responses=answers(204, None, "role-too-low", "not-found"))
     def delete(self, _request: Request, pipe: str, ignored: str) -> Response:
         """Watch an ignored field again."""
-        watch_field(ignored=access.get_ignored_field(self.user, pipe, ignored, access.HANDLE_ALERT))
+        watch_field(ignored=access.get_ignored_field(self.user, pipe, ignored, access.HANDLE_ALERT), by=self.user)
         return Response(status=204)

@@ -58,7 +58,9 @@ def ignore_field(request: HttpRequest, pipe_id: str) -> HttpResponse:
 def watch_field(request: HttpRequest, pipe_id: str, ignored_id: str) -> HttpResponse:
     """Watch an ignored field again."""
     row = access.get_ignored_field(viewer_of(request), pipe_id, ignored_id, access.HANDLE_ALERT)
-    act_and_report(request, lambda: services.watch_field(ignored=row), f"Field {row.path} is watched again.")
+    act_and_report(
+        request, lambda: services.watch_field(ignored=row, by=viewer_of(request)), f"Field {row.path} is watched again."
+    )
     return redirect("console:patterns", pipe_id)
 
 

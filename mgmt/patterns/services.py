@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 from dataplane.causes import Cause
 from mgmt.alerts.drift import without_field
 from mgmt.alerts.services.alerts import open_alerts, resolve_alert
+from mgmt.audit.services import record
 from mgmt.errors import InvalidValue, LimitReachedError, NameTakenError
 from mgmt.models import IgnoredField, Pipe, User
 
@@ -27,18 +28,21 @@ def ignore_field(*, pipe: Pipe, source: str, path: str, by: User, now: datetime)
     try:
         with transaction.atomic():
             # A lock, because a count cannot be a constraint.
-            Pipe.objects.select_for_update().get(id=pipe.id)
+            Pipe.objects.select_for_update(no_key=True).get(id=pipe.id)
             if pipe.ignored_fields.count() >= MOST_IGNORED:
                 raise LimitReachedError(f"A pipe may have {MOST_IGNORED} ignored fields. Watch one again first.")
             row = IgnoredField.objects.create(pipe=pipe, source=source, path=path, by=by, at=now)
+            record(pipe=pipe, by=by, action="field.ignored", target=row)
             _leave_out(row, now)
     except IntegrityError as exc:
         raise NameTakenError(f"Field {path} of source {source} is ignored already.") from exc
     return row
 
 
-def watch_field(*, ignored: IgnoredField) -> None:
+@transaction.atomic
+def watch_field(*, ignored: IgnoredField, by: User | None = None) -> None:
     """Watch an ignored field again. If it still drifts, its next window opens an alert."""
+    record(pipe=ignored.pipe, by=by, action="field.watched", target=ignored)
     IgnoredField.objects.filter(id=ignored.id).delete()
 
 

@@ -14,6 +14,7 @@ from django.db.models import F
 
 from dataplane.spec import PipeSpec, SpecError, TopicDestination
 from dataplane.tables.quotas import KINDS, QuotaError, checked_limits
+from mgmt.audit.services import record
 from mgmt.cells.services.control import note
 from mgmt.errors import InvalidValue, QuotaExceededError
 from mgmt.models import ControlAction, Tenant, TenantQuota, User
@@ -59,6 +60,8 @@ def set_quota(*, tenant: Tenant, limits: Mapping[str, int | None], reason: str, 
     words = f"{tenant.name}: {_difference(before, row.limits)}. {reason}"
     outcome = ControlAction.Outcome.DONE
     note(ControlAction.PERSON, SET_QUOTA, outcome=outcome, at=now, reason=words, author=by, detail=detail)
+    after = {"limits": row.limits, "reason": reason}
+    record(tenant=tenant, by=by, action="quota.set", target=tenant, before={"limits": before}, after=after)
     log.info("quota set", by=by.username, **detail)
     return row
 

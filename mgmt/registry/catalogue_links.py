@@ -11,6 +11,7 @@ from typing import Final
 import structlog
 from django.db import transaction
 
+from mgmt.audit.services import record
 from mgmt.errors import InvalidValue, LimitReachedError
 from mgmt.models import CatalogueLink, Tenant, User
 from mgmt.quotas.services import hold_tenant
@@ -49,11 +50,15 @@ def create_catalogue_link(
     link = CatalogueLink.objects.create(
         tenant=tenant, label=label, digest=token_digest(token), author=author, expires_at=expires_at
     )
+    after = {"expires_at": expires_at}
+    record(tenant=tenant, by=author, action="catalogue_link.created", target=link, after=after)
     log.info("catalogue link created", tenant=tenant.id, link=link.id, expires_at=expires_at.isoformat())
     return link, token
 
 
-def revoke_catalogue_link(*, link: CatalogueLink, now: datetime) -> None:
+@transaction.atomic
+def revoke_catalogue_link(*, link: CatalogueLink, now: datetime, by: User | None = None) -> None:
     """Revoke a link for good. Safe to repeat: the first time is kept."""
     if CatalogueLink.objects.filter(id=link.id, revoked_at=None).update(revoked_at=now):
+        record(tenant=link.tenant_id, by=by, action="catalogue_link.revoked", target=link)
         log.info("catalogue link revoked", tenant=link.tenant_id, link=link.id)

@@ -102,7 +102,7 @@ def set_default_level(request: HttpRequest) -> HttpResponse:
     tenant = access.get_tenant(viewer_of(request), selected_tenant(request).id, access.CHANGE_SUBJECT)
     level = _level(request)
     if level is not None:
-        services.set_default_compatibility(tenant=tenant, level=level)
+        services.set_default_compatibility(tenant=tenant, level=level, by=viewer_of(request))
         messages.success(request, f"Subjects without a level of their own now have {level}.", "fine")
     return redirect("console:subjects")
 
@@ -167,16 +167,16 @@ def change_subject(request: HttpRequest, subject_id: str) -> HttpResponse:
     version = row.versions.get(number=number) if number else None
     match request.POST.get("action"):
         case "deprecate" if version:
-            services.deprecate_version(version=version, now=now)
+            services.deprecate_version(version=version, now=now, by=viewer_of(request))
             messages.success(request, f"Version {number} is marked as deprecated. It is served as before.", "fine")
         case "restore" if version:
-            services.restore_version(version=version)
+            services.restore_version(version=version, by=viewer_of(request))
             messages.success(request, f"Version {number} is no longer deprecated.", "fine")
         case "deprecate":
-            services.deprecate_subject(subject=row, now=now)
+            services.deprecate_subject(subject=row, now=now, by=viewer_of(request))
             messages.success(request, f"{row.name} is deprecated and accepts no new version.", "fine")
         case "restore":
-            services.restore_subject(subject=row)
+            services.restore_subject(subject=row, by=viewer_of(request))
             messages.success(request, f"{row.name} accepts new versions again.", "fine")
         case _:
             act_and_report(request, partial(_save, request, row), "Saved.")
@@ -184,8 +184,10 @@ def change_subject(request: HttpRequest, subject_id: str) -> HttpResponse:
 
 
 def _save(request: HttpRequest, row: Subject) -> None:
-    services.set_owner(subject=row, owner=request.POST.get("owner", ""))
-    services.set_subject_compatibility(tenant=row.tenant, subject=row.name, level=_level(request))
+    services.set_owner(subject=row, owner=request.POST.get("owner", ""), by=viewer_of(request))
+    services.set_subject_compatibility(
+        tenant=row.tenant, subject=row.name, level=_level(request), by=viewer_of(request)
+    )
 
 
 def _submitted(request: HttpRequest, tenant: Tenant, form: RegisterForm) -> HttpResponse:

@@ -14,6 +14,7 @@ from django.db import IntegrityError, transaction
 
 from dataplane.schemas.types import Compatibility, Incompatibility, SchemaType
 from mgmt import sandbox
+from mgmt.audit.services import record
 from mgmt.errors import (
     InvalidValue,
     LimitReachedError,
@@ -165,7 +166,9 @@ def check_draft(
 
 
 @transaction.atomic
-def set_subject_compatibility(*, tenant: Tenant, subject: str, level: Compatibility | None) -> Subject:
+def set_subject_compatibility(
+    *, tenant: Tenant, subject: str, level: Compatibility | None, by: User | None = None
+) -> Subject:
     """Set the level of a subject; None: that of the tenant applies. Creates a subject without versions if needed.
 
     Raises InvalidValue, QuotaExceededError.
@@ -175,46 +178,62 @@ def set_subject_compatibility(*, tenant: Tenant, subject: str, level: Compatibil
     if row is None:
         hold_tenant(tenant.id)
         row = _subject(tenant, subject, "")
-    row.compatibility = level.value if level else ""
+    before, row.compatibility = row.compatibility, level.value if level else ""
     row.save(update_fields=["compatibility"])
+    after = {"level": row.compatibility}
+    record(tenant=tenant, by=by, action="subject.level_set", target=row, before={"level": before}, after=after)
     log.info("compatibility set", tenant=tenant.id, subject=row.id, level=row.compatibility)
     return row
 
 
-def set_default_compatibility(*, tenant: Tenant, level: Compatibility) -> None:
+@transaction.atomic
+def set_default_compatibility(*, tenant: Tenant, level: Compatibility, by: User | None = None) -> None:
     """Set the level of the tenant's subjects that have none of their own."""
+    before, after = {"level": default_level(tenant.id)}, {"level": level}
     RegistryDefault.objects.update_or_create(tenant=tenant, defaults={"compatibility": level.value})
+    record(tenant=tenant, by=by, action="registry.level_set", target=tenant, before=before, after=after)
     log.info("default compatibility set", tenant=tenant.id, level=level.value)
 
 
-def set_owner(*, subject: Subject, owner: str) -> None:
+@transaction.atomic
+def set_owner(*, subject: Subject, owner: str, by: User | None = None) -> None:
     """Set the person or team that owns a subject. Raises InvalidValue."""
     owner = owner.strip()
     if len(owner) > 80 or not owner.isprintable():
         raise InvalidValue("owner", "needs at most 80 printable characters")
     Subject.objects.filter(id=subject.id).update(owner=owner)
+    before, after = {"owner": subject.owner}, {"owner": owner}
+    record(tenant=subject.tenant_id, by=by, action="subject.owner_set", target=subject, before=before, after=after)
 
 
-def deprecate_subject(*, subject: Subject, now: datetime) -> None:
+@transaction.atomic
+def deprecate_subject(*, subject: Subject, now: datetime, by: User | None = None) -> None:
     """Refuse new versions of a subject from now on. Existing ones are served as before."""
-    Subject.objects.filter(id=subject.id, deprecated_at=None).update(deprecated_at=now)
+    if Subject.objects.filter(id=subject.id, deprecated_at=None).update(deprecated_at=now):
+        record(tenant=subject.tenant_id, by=by, action="subject.deprecated", target=subject)
     log.info("subject deprecated", tenant=subject.tenant_id, subject=subject.id)
 
 
-def restore_subject(*, subject: Subject) -> None:
+@transaction.atomic
+def restore_subject(*, subject: Subject, by: User | None = None) -> None:
     """End the deprecation of a subject."""
-    Subject.objects.filter(id=subject.id).update(deprecated_at=None)
+    if Subject.objects.filter(id=subject.id).exclude(deprecated_at=None).update(deprecated_at=None):
+        record(tenant=subject.tenant_id, by=by, action="subject.restored", target=subject)
     log.info("subject restored", tenant=subject.tenant_id, subject=subject.id)
 
 
-def deprecate_version(*, version: SubjectVersion, now: datetime) -> None:
+@transaction.atomic
+def deprecate_version(*, version: SubjectVersion, now: datetime, by: User | None = None) -> None:
     """Mark a version as deprecated. It is served, and compared with new versions, as before."""
-    SubjectVersion.objects.filter(id=version.pk, deprecated_at=None).update(deprecated_at=now)
+    if SubjectVersion.objects.filter(id=version.pk, deprecated_at=None).update(deprecated_at=now):
+        record(tenant=version.subject.tenant_id, by=by, action="version.deprecated", target=version)
 
 
-def restore_version(*, version: SubjectVersion) -> None:
+@transaction.atomic
+def restore_version(*, version: SubjectVersion, by: User | None = None) -> None:
     """End the deprecation of a version."""
-    SubjectVersion.objects.filter(id=version.pk).update(deprecated_at=None)
+    if SubjectVersion.objects.filter(id=version.pk).exclude(deprecated_at=None).update(deprecated_at=None):
+        record(tenant=version.subject.tenant_id, by=by, action="version.restored", target=version)
 
 
 def check_subject_name(name: str) -> None:
@@ -236,7 +255,9 @@ def _store(*, tenant: Tenant, name: str, check: DraftCheck, author: User, owner:
         raise LimitReachedError(f"A subject may have {MAX_VERSIONS} versions. Use a new subject.")
     check_room_for_schema_version(tenant.id)
     schema = _schema_text(tenant, check)
-    return SubjectVersion.objects.create(subject=subject, number=check.newest + 1, schema=schema, author=author)
+    made = SubjectVersion.objects.create(subject=subject, number=check.newest + 1, schema=schema, author=author)
+    record(tenant=tenant, by=author, action="version.registered", target=made)
+    return made
 
 
 def _subject(tenant: Tenant, name: str, owner: str) -> Subject:

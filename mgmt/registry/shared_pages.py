@@ -64,7 +64,7 @@ def catalogue_links(request: HttpRequest) -> HttpResponse:
 def revoke_catalogue_link(request: HttpRequest, link_id: str) -> HttpResponse:
     """Revoke a link."""
     link = access.get_catalogue_link(viewer_of(request), selected_tenant(request).id, link_id, access.SHARE_CATALOGUE)
-    services.revoke_catalogue_link(link=link, now=timezone.now())
+    services.revoke_catalogue_link(link=link, now=timezone.now(), by=viewer_of(request))
     messages.success(request, f"The link for {link.label} no longer opens the catalogue.", "fine")
     return redirect("console:catalogue_links")
 

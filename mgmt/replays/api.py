@@ -118,7 +118,7 @@ class PauseReplayView(View):
     def post(self, _request: Request, pipe: str, replay: str) -> Response:
         """Pause a replay. Messages that were already sent are still delivered. Of any other state, returns it as is."""
         row = access.get_replay(self.user, pipe, replay, access.MOVE_MESSAGES)
-        pause_replay(replay=row, now=timezone.now())
+        pause_replay(replay=row, now=timezone.now(), by=self.user)
         return Response(ReplayOut(row).data)
 
 
@@ -129,7 +129,7 @@ class ResumeReplayView(View):
     def post(self, _request: Request, pipe: str, replay: str) -> Response:
         """Continue a paused replay where it stopped. Of any other state, returns it as is."""
         row = access.get_replay(self.user, pipe, replay, access.MOVE_MESSAGES)
-        resume_replay(replay=row, now=timezone.now())
+        resume_replay(replay=row, now=timezone.now(), by=self.user)
         return Response(ReplayOut(row).data)
 
 
@@ -140,7 +140,7 @@ class AbortReplayView(View):
     def post(self, _request: Request, pipe: str, replay: str) -> Response:
         """Abort a replay. Messages that were already sent are still delivered; the rest is not sent."""
         row = access.get_replay(self.user, pipe, replay, access.MOVE_MESSAGES)
-        abort_replay(replay=row, now=timezone.now())
+        abort_replay(replay=row, now=timezone.now(), by=self.user)
         return Response(ReplayOut(row).data)
 
 

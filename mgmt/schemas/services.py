@@ -7,6 +7,7 @@ from django.db import IntegrityError, transaction
 
 from dataplane.spec.schema import SchemaError
 from mgmt import sandbox
+from mgmt.audit.services import record
 from mgmt.errors import LimitReachedError, PipeClosedError, SchemaConflictError, SchemaIncompatibleError
 from mgmt.models import Pipe, Source, SourceSchema, User
 
@@ -29,6 +30,7 @@ def register_schema(*, source: Source, document: Any, author: User) -> tuple[Sou
     try:
         with transaction.atomic():
             made = SourceSchema.objects.create(source=source, number=number, text=text, author=author)
+            record(pipe=source.pipe, by=author, action="schema.registered", target=made)
     except IntegrityError as exc:
         raise SchemaConflictError(
             f"Another user registered version {number} just now. Read it, then register yours."

@@ -116,7 +116,7 @@ class StopShadowView(View):
     def post(self, _request: Request, pipe: str, shadow: str) -> Response:
         """Stop a shadow run; what it has compared is kept. Of one that has ended, returns it as is."""
         row = access.get_shadow(self.user, pipe, shadow, access.MOVE_MESSAGES)
-        stop_shadow(shadow=row, now=timezone.now())
+        stop_shadow(shadow=row, now=timezone.now(), by=self.user)
         return Response(ShadowOut(row).data)
 
 

@@ -76,6 +76,7 @@ CLOSE_PIPE: Final = Role.OWNER
 SHARE_CATALOGUE: Final = Role.OWNER  # with people outside the tenant
 MAKE_TOKEN: Final = Role.VIEWER  # of one's own, up to one's own role; with a token it needs MANAGE_TOKENS
 MANAGE_TOKENS: Final = Role.OWNER  # also of other users; service accounts
+READ_AUDIT: Final = Role.OWNER  # entries name members and their addresses
 
 
 class Forbidden(Exception):  # noqa: N818 named for what the caller answers

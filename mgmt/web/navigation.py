@@ -41,6 +41,7 @@ def rail(
     *,
     has_tenant: bool,
     is_staff: bool,
+    may_audit: bool = False,
     pipe_count: Callable[[], int] | None = None,
     open_alerts: Callable[[], int] = lambda: 0,
 ) -> list[NavGroup]:
@@ -58,6 +59,8 @@ def rail(
             _entry("Usage", "usage", "g u"),
             _entry("API tokens", "tokens", "g k"),
         ]
+    if may_audit:
+        entries.append(_entry("Audit log", "audit_log", "g l"))
     groups = [NavGroup("", entries)]
     if is_staff:
         groups.append(NavGroup("Staff", [_entry(name, route) for name, route in _STAFF]))
@@ -73,7 +76,7 @@ _STAFF: Final = (
     ("Lost messages", "all_losses"),
     ("Quotas", "quotas"),
     ("Usage by tenant", "spending"),
-    ("Audit log", "audit"),
+    ("Control audit", "audit"),
 )
 
 

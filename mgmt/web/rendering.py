@@ -48,6 +48,7 @@ class Permissions:
     schemas: bool  # subjects of the schema registry and their versions
     share: bool  # the event catalogue, with people outside the tenant
     tokens: bool  # of all users, and service accounts
+    audit: bool  # read the audit log
 
 
 def for_members(view: _View) -> _View:
@@ -141,6 +142,7 @@ def show(
                 request.path,
                 has_tenant=tenant is not None,
                 is_staff=viewer.is_staff,
+                may_audit=access.may(role, access.READ_AUDIT),
                 pipe_count=count_pipes,
                 open_alerts=get_opened,
             )
@@ -197,6 +199,7 @@ def permissions_of(role: str | None) -> Permissions:
         schemas=access.may(role, access.REGISTER_SCHEMA),
         share=access.may(role, access.SHARE_CATALOGUE),
         tokens=access.may(role, access.MANAGE_TOKENS),
+        audit=access.may(role, access.READ_AUDIT),
     )
 
 

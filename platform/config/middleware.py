@@ -16,6 +16,7 @@ from django.middleware.common import CommonMiddleware
 
 from config.metrics_server import REQUEST_S
 from config.proxies import client_address, is_trusted
+from mgmt.audit.origin import request_from
 
 SLOW_S: Final = 1.0
 _SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
@@ -60,6 +61,18 @@ class RequestId:
         response = self.get_response(request)
         response["X-Request-Id"] = request_id
         return response
+
+
+class AuditOrigin:
+    """Names the client's address and the request's id to the entries that the request adds to audit logs."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer one request."""
+        with request_from(request.META.get("REMOTE_ADDR", ""), request.META["penstock.request_id"]):
+            return self.get_response(request)
 
 
 class RequestMetrics:

@@ -87,6 +87,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "config.middleware.ClientAddress",
     "config.middleware.RequestId",
+    "config.middleware.AuditOrigin",
     "config.middleware.RequestMetrics",
     "config.tracing.RequestTracing",
     "django.middleware.security.SecurityMiddleware",
@@ -156,6 +157,7 @@ PENSTOCK_GRACE_S = env.int("PENSTOCK_GRACE_S", 60)
 PENSTOCK_FACTS_KEEP_D = env.int("PENSTOCK_FACTS_KEEP_D", 30)
 PENSTOCK_SEALS_KEEP_D = env.int("PENSTOCK_SEALS_KEEP_D", 400)
 PENSTOCK_ATTEMPTS_KEEP_H = env.int("PENSTOCK_ATTEMPTS_KEEP_H", 72)
+PENSTOCK_AUDIT_KEEP_D = env.int("PENSTOCK_AUDIT_KEEP_D", 400)
 PENSTOCK_FAILING_RATIO = env.float("PENSTOCK_FAILING_RATIO", 0.5)
 PENSTOCK_FAILING_LEAST = env.int("PENSTOCK_FAILING_LEAST", 3)
 PENSTOCK_RECOVERED_RATIO = env.float("PENSTOCK_RECOVERED_RATIO", 0.1)

@@ -99,6 +99,7 @@ VARIABLES: Final = (
     Variable("PENSTOCK_FACTS_KEEP_D", "30", "days for which the ledger names the messages of a sealed minute"),
     Variable("PENSTOCK_SEALS_KEEP_D", "400", "days for which the account of a sealed minute is kept"),
     Variable("PENSTOCK_ATTEMPTS_KEEP_H", "72", "hours for which attempts are kept"),
+    Variable("PENSTOCK_AUDIT_KEEP_D", "400", "days for which entries of a tenant's audit log are kept"),
     Variable("PENSTOCK_FAILING_RATIO", "0.5", "share of failed attempts from which a destination is failing"),
     Variable("PENSTOCK_FAILING_LEAST", "3", "fewest failed attempts in three minutes that count as failing"),
     Variable("PENSTOCK_RECOVERED_RATIO", "0.1", "share of failed attempts up to which it has recovered"),

@@ -107,7 +107,7 @@ def snooze_alert(request: HttpRequest, pipe_id: str, alert_id: str) -> HttpRespo
         request,
         pipe_id,
         alert_id,
-        lambda row: services.snooze_alert(alert=row, until=until, now=now),
+        lambda row: services.snooze_alert(alert=row, until=until, now=now, by=viewer_of(request)),
         f"Alert snoozed for {wanted}. It reopens afterwards unless it is resolved.",
     )
 

@@ -66,7 +66,9 @@ def _add(request: HttpRequest, tenant: Tenant) -> HttpResponse:
     kind, target = request.POST.get("kind", ""), request.POST.get("target", "")
     kind = kind if kind in AlertChannel.Kind.values else AlertChannel.Kind.MAIL
     try:
-        channel, secret = services.add_alert_channel(tenant=tenant, kind=kind, target=target, now=timezone.now())
+        channel, secret = services.add_alert_channel(
+            tenant=tenant, kind=kind, target=target, now=timezone.now(), by=viewer_of(request)
+        )
     except services.InvalidValue as exc:
         return _page(request, tenant, error=exc.reason, typed=target, kind=kind)
     except (services.ServiceError, SpecError) as exc:
@@ -83,7 +85,7 @@ def _add(request: HttpRequest, tenant: Tenant) -> HttpResponse:
 def _resend(request: HttpRequest, tenant: Tenant) -> HttpResponse:
     channel = access.get_channel(viewer_of(request), tenant.id, request.POST.get("resend", ""), access.CHANGE_CHANNELS)
     try:
-        services.ask_for_confirmation(channel=channel, now=timezone.now())
+        services.ask_for_confirmation(channel=channel, now=timezone.now(), by=viewer_of(request))
     except services.TooManyConfirmationsError as exc:
         return _page(request, tenant, not_sent=str(exc), status=429)
     messages.success(request, f"We sent a confirmation e-mail to {channel.target}.", "fine")
@@ -92,7 +94,7 @@ def _resend(request: HttpRequest, tenant: Tenant) -> HttpResponse:
 
 def _remove(request: HttpRequest, tenant: Tenant) -> HttpResponse:
     channel = access.get_channel(viewer_of(request), tenant.id, request.POST.get("remove", ""), access.CHANGE_CHANNELS)
-    services.remove_alert_channel(channel=channel)
+    services.remove_alert_channel(channel=channel, by=viewer_of(request))
     messages.success(request, f"Alerts are no longer sent to {channel.target}.", "fine")
     return redirect("console:channels")
 

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from dataplane.causes import Cause
 from mgmt.alerts.common_fields import Fields, with_messages
+from mgmt.audit.services import record
 from mgmt.errors import InvalidValue, NotOpenError
 from mgmt.models import (
     Alert,
@@ -135,6 +136,7 @@ def acknowledge_alert(*, alert: Alert, by: User, now: datetime) -> bool:
         return resolve_alert(alert=alert, now=now, by=by, resolution=f"acknowledged by {by.username}")
     return _move(
         alert,
+        by,
         [AlertState.OPENED, AlertState.SNOOZED],
         AlertState.ACKNOWLEDGED,
         acknowledged_by=by,
@@ -143,12 +145,12 @@ def acknowledge_alert(*, alert: Alert, by: User, now: datetime) -> bool:
     )
 
 
-def snooze_alert(*, alert: Alert, until: datetime, now: datetime) -> bool:
+def snooze_alert(*, alert: Alert, until: datetime, now: datetime, by: User | None = None) -> bool:
     """Snooze an alert for 30 days at most. Raises InvalidValue for `until`, NotOpenError if it is resolved."""
     if not now < until <= now + MOST_SNOOZE:
         raise InvalidValue("until", f"needs a time in the next {MOST_SNOOZE.days} days")
     open_states = [AlertState.OPENED, AlertState.ACKNOWLEDGED, AlertState.SNOOZED]
-    return _move(alert, open_states, AlertState.SNOOZED, snoozed_until=until)
+    return _move(alert, by, open_states, AlertState.SNOOZED, snoozed_until=until)
 
 
 def resolve_alert(*, alert: Alert, now: datetime, by: User | None = None, resolution: str = "") -> bool:
@@ -164,6 +166,8 @@ def resolve_alert(*, alert: Alert, now: datetime, by: User | None = None, resolu
         )
         if moved:
             _notify_end(alert, now)
+            if by is not None:
+                _record(alert, by, alert.state, AlertState.RESOLVED)
     alert.refresh_from_db()
     if moved:
         log.info("alert resolved", alert=alert.id, destination=alert.destination, cause=alert.cause, why=words)
@@ -286,12 +290,22 @@ def _raise(rows: QuerySet[Alert], failure: FailureGroup) -> int:
     return rows.update(**changed)
 
 
-def _move(alert: Alert, was: list[AlertState], becomes: AlertState, **more: Any) -> bool:
+@transaction.atomic
+def _move(alert: Alert, by: User | None, was: list[AlertState], becomes: AlertState, **more: Any) -> bool:
+    before = alert.state
     moved = Alert.objects.filter(id=alert.id, state__in=was).update(state=becomes, **more)
     alert.refresh_from_db()
     if not moved and alert.state == AlertState.RESOLVED:
         raise NotOpenError("This alert is resolved. A new failure opens a new one.")
+    if moved:
+        _record(alert, by, before, becomes)
     return moved == 1
+
+
+def _record(alert: Alert, by: User | None, before: str, becomes: AlertState) -> None:
+    until = {"until": alert.snoozed_until} if becomes == AlertState.SNOOZED else {}
+    states: dict[str, Any] = {"before": {"state": before}, "after": {"state": becomes, **until}}
+    record(pipe=alert.pipe, by=by, action=f"alert.{becomes}", target=alert, **states)
 
 
 def _notify(alert: Alert, what: str, at: datetime) -> None:

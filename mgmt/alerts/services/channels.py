@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 
 from dataplane.spec import SpecError
 from dataplane.spec.destination import check_url
+from mgmt.audit.services import record
 from mgmt.errors import InvalidValue, LimitReachedError, NameTakenError, TooManyConfirmationsError
 from mgmt.models import AlertChannel, Tenant, User
 from mgmt.pipes.spec_check import check_outbound
@@ -27,7 +28,9 @@ _SALT: Final = "penstock.alert-address"
 log = structlog.get_logger(__name__)
 
 
-def add_alert_channel(*, tenant: Tenant, kind: str, target: str, now: datetime) -> tuple[AlertChannel, str]:
+def add_alert_channel(
+    *, tenant: Tenant, kind: str, target: str, now: datetime, by: User | None = None
+) -> tuple[AlertChannel, str]:
     """Add a channel; return it and a webhook's signing secret ("" for an e-mail address), which is not shown again.
 
     An e-mail address gets a confirmation e-mail first, unless it is that of a member's account.
@@ -44,10 +47,11 @@ def add_alert_channel(*, tenant: Tenant, kind: str, target: str, now: datetime) 
     try:
         with transaction.atomic():
             # A lock, because a count cannot be a constraint.
-            Tenant.objects.select_for_update().get(id=tenant.id)
+            Tenant.objects.select_for_update(no_key=True).get(id=tenant.id)
             if tenant.alert_channels.count() >= MOST_CHANNELS:
                 raise LimitReachedError(f"A tenant may have {MOST_CHANNELS} notification channels. Remove one first.")
             channel.save(force_insert=True)
+            record(tenant=tenant, by=by, action="channel.added", target=channel, after={"kind": kind})
             if not channel.is_active:
                 _ask(channel, now)
     except IntegrityError as exc:
@@ -55,15 +59,20 @@ def add_alert_channel(*, tenant: Tenant, kind: str, target: str, now: datetime) 
     return channel, secret
 
 
-def remove_alert_channel(*, channel: AlertChannel) -> None:
+@transaction.atomic
+def remove_alert_channel(*, channel: AlertChannel, by: User | None = None) -> None:
     """Remove a channel and its notifications."""
+    before = {"kind": channel.kind}
+    record(tenant=channel.tenant_id, by=by, action="channel.removed", target=channel, before=before)
     AlertChannel.objects.filter(id=channel.id).delete()
 
 
-def ask_for_confirmation(*, channel: AlertChannel, now: datetime) -> None:
+@transaction.atomic
+def ask_for_confirmation(*, channel: AlertChannel, now: datetime, by: User | None = None) -> None:
     """Request another confirmation e-mail; no effect on an active channel. Raises TooManyConfirmationsError."""
     if not channel.is_active:
         _ask(channel, now)
+        record(tenant=channel.tenant_id, by=by, action="channel.confirmation_sent", target=channel)
 
 
 def confirmation_token(channel: AlertChannel) -> str:
@@ -81,10 +90,12 @@ def channel_of_token(*, token: str) -> AlertChannel | None:
     return rows.filter(id=channel_id, target=target, kind=AlertChannel.Kind.MAIL).first()
 
 
+@transaction.atomic
 def confirm_channel(*, channel: AlertChannel, now: datetime) -> None:
     """Mark a channel as confirmed: alerts are sent to it from now on. Safe to repeat: the first time counts."""
     changes = {"confirmed_at": now, "confirmation_due_at": None}
     if AlertChannel.objects.filter(id=channel.id, confirmed_at=None).update(**changes):
+        record(tenant=channel.tenant_id, by=None, action="channel.confirmed", target=channel)
         log.info("alert channel confirmed", tenant=channel.tenant_id, channel=channel.id)
 
 

@@ -10,11 +10,12 @@ from dataplane.causes import Cause
 from dataplane.ledger.losses import counted_loss
 from mgmt.alerts.loss import MOST_LISTED, bounded, exceeds, summary_of
 from mgmt.alerts.services.alerts import AlertReport, end_condition, open_alerts, report_condition
+from mgmt.audit.services import record
 from mgmt.errors import InvalidValue
 from mgmt.ledger.queries.bucket_range import start_of
 from mgmt.ledger.queries.ledger import MinuteKey
 from mgmt.ledger.queries.losses import minute_losses
-from mgmt.models import Pipe, Seal
+from mgmt.models import Pipe, Seal, User
 
 MOST_MINUTES: Final = 500  # minutes of one alert, the newest; its page links to the loss table with all of them
 CHECKED: Final = 20  # minutes that are read together
@@ -49,11 +50,15 @@ def resolve_found_losses(*, now: datetime) -> int:
     return resolved
 
 
-def set_loss_threshold(*, pipe: Pipe, percent: float) -> None:
+@transaction.atomic
+def set_loss_threshold(*, pipe: Pipe, percent: float, by: User | None = None) -> None:
     """Set the loss of a minute, in percent, above which the pipe's tenant is alerted. Raises InvalidValue."""
     if not 0 <= percent < 100:  # also refuses NaN
         raise InvalidValue("loss_threshold_percent", "needs a number from 0 to less than 100")
+    field = "loss_threshold_percent"
+    before = {field: Pipe.objects.select_for_update(no_key=True).get(id=pipe.id).loss_threshold_percent}
     Pipe.objects.filter(id=pipe.id).update(loss_threshold_percent=percent)
+    record(pipe=pipe, by=by, action="pipe.loss_threshold_set", before=before, after={field: percent})
     pipe.loss_threshold_percent = percent
 
 

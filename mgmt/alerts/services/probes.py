@@ -13,6 +13,7 @@ from dataplane.causes import Cause
 from dataplane.ledger.facts import PROCESS, Fact, cause_of
 from dataplane.names import PROCESS_NODES, transform_node, transmit_node
 from mgmt.alerts.services.alerts import open_alerts
+from mgmt.audit.services import record
 from mgmt.deliveries.queries.message_selection import MessageSelection, first_of
 from mgmt.deliveries.services.destinations import resume_destination
 from mgmt.deliveries.services.redrives import MOST_IDS, start_redrive
@@ -49,6 +50,7 @@ def probe_alert(*, alert: Alert, by: User | None, now: datetime) -> Redrive:
         begun = open_alerts().filter(id=alert.id).exclude(probe=Alert.Probe.RUNNING)
         if not begun.update(probe=Alert.Probe.RUNNING, probe_unit=unit, probe_at=now, probe_says=""):
             raise NotOpenError("Another user's probe is in progress. Wait for its result.")
+        record(pipe=alert.pipe, by=by, action="alert.probed", target=alert)
     alert.refresh_from_db()
     log.info("probe started", alert=alert.id, destination=alert.destination, message=unit["message_id"])
     return move

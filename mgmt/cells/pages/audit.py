@@ -1,4 +1,4 @@
-"""Audit log: every action of a controller, and every pause by a person, with author and reason."""
+"""Control audit: every action of a controller, and every pause by a person, with author and reason."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -8,6 +8,7 @@ from typing import Final
 import structlog
 from django.db import IntegrityError, transaction
 
+from mgmt.audit.services import record
 from mgmt.cells.services.control import note
 from mgmt.errors import InvalidValue
 from mgmt.models import Cell, ControlAction, Pipe, Tenant, User
@@ -53,6 +54,10 @@ def keep_cell_for(*, cell: Cell, tenant: Tenant | None, sleeps_after_s: int | No
         raise InvalidValue(
             "tenant", f"pipe {foreign.name} of {foreign.tenant.name} is on this cell: migrate it to another cell first"
         )
+    if row.dedicated_to and row.dedicated_to != tenant:
+        record(tenant=row.dedicated_to, by=by, action="cell.released", target=row)
+    if tenant and row.dedicated_to != tenant:
+        record(tenant=tenant, by=by, action="cell.dedicated", target=row)
     row.dedicated_to, row.sleeps_after_s = tenant, sleeps_after_s
     row.save(update_fields=["dedicated_to", "sleeps_after_s"])
     sleep = f", and sleeps after {sleeps_after_s // 60} idle minutes" if sleeps_after_s else ""

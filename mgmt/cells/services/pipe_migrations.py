@@ -7,6 +7,7 @@ import structlog
 from django.db import transaction
 from django.db.models import F, QuerySet
 
+from mgmt.audit.services import record
 from mgmt.cells.query_placement import query_in_use
 from mgmt.cells.services.control import note
 from mgmt.errors import InvalidValue, MigrationInProgressError, NotMigratableError
@@ -50,6 +51,8 @@ def request_migration(*, pipe: Pipe, target: Cell, reason: str, by: User | None,
     row = PipeMigration.objects.create(
         pipe=pipe, source_id=str(pipe.cell_id), target=target, reason=reason, by=by, asked_at=now
     )
+    after = {"cell": target.id, "reason": reason}
+    record(pipe=pipe, by=by, action="pipe.migration_requested", after=after)
     _note(row, ("move-pipe", ControlAction.Outcome.REQUESTED), now, reason=reason, by=by)
     return row
 
@@ -61,6 +64,8 @@ def cancel_migration(*, migration: PipeMigration, says: str, now: datetime, by: 
     if not mine.update(state=MigrationState.GIVEN_UP, says=says[:300], finished_at=now):
         return False
     republish_pipe(pipe_id=migration.pipe_id)  # the target no longer holds the pipe's messages
+    after = {"cell": migration.target_id, "reason": says}
+    record(pipe=migration.pipe, by=by, action="pipe.migration_cancelled", after=after)
     _note(migration, ("move-pipe", ControlAction.Outcome.CANCELLED), now, reason=says, by=by)
     return True
 

@@ -77,7 +77,7 @@ def credential(request: HttpRequest, pipe_id: str, name: str) -> HttpResponse:
     if not form.is_valid():
         return _page(request, pipe, row, form=form, status=422)
     try:
-        services.set_credential(destination=row, credential=form.cleaned_data)
+        services.set_credential(destination=row, credential=form.cleaned_data, by=viewer_of(request))
     except services.InvalidValue as exc:
         form.add_error(exc.field if exc.field in form.fields else None, exc.reason)
         return _page(request, pipe, row, form=form, status=422)

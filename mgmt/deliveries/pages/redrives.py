@@ -35,7 +35,7 @@ class RedriveRateForm(forms.Form):
 def abort_redrive(request: HttpRequest, pipe_id: str, move_id: str) -> HttpResponse:
     """Stop a redrive or release; messages that it has not reached stay where they are."""
     move = access.get_redrive(viewer_of(request), pipe_id, move_id, access.MOVE_MESSAGES)
-    if services.cancel_redrive(move=move):
+    if services.cancel_redrive(move=move, by=viewer_of(request)):
         where = move.destination or "the pipe steps"
         words = f"Stopping the {move.what} to {where}. Remaining messages stay where they are."
         messages.success(request, words, "fine")

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from dataplane.spec import destination_of, endpoint_of
 from dataplane.tables.sealed import credential_place, signing_place
+from mgmt.audit.services import record
 from mgmt.errors import DestinationRemovedError, InvalidValue
 from mgmt.models import Destination, Pipe, User
 from mgmt.tenancy.secrets import decrypt, encrypt, new_signing_secret
@@ -30,6 +31,12 @@ CREDENTIAL_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "bearer": ("value",),
     "oauth2": ("client_secret",),
     "mtls": ("certificate", "key"),
+}
+_ACTIONS: Final = {
+    DestinationState.ACTIVE: "destination.resumed",
+    DestinationState.PAUSED: "destination.paused",
+    DestinationState.SUSPENDED: "destination.suspended",
+    DestinationState.REMOVED: "destination.removed",
 }
 _ON_ONE_LINE: Final = frozenset({"value", "password", "client_secret"})
 
@@ -76,6 +83,7 @@ def reactivate_destination(*, pipes: QuerySet[Pipe], since: datetime) -> list[De
     ]
 
 
+@transaction.atomic
 def change_destination_state(
     *,
     row: Destination,
@@ -86,6 +94,7 @@ def change_destination_state(
     reason: str = "",
 ) -> bool:
     """Change the state if it is one of `was`; return True if it changed. The Provisioner publishes the row."""
+    before = row.state
     moved = Destination.objects.filter(id=row.id, state__in=was).update(
         state=becomes,
         state_cause=cause[:40],
@@ -97,12 +106,15 @@ def change_destination_state(
     )
     row.refresh_from_db()
     if moved:
+        after = {"state": row.state} | ({"cause": row.state_cause, "reason": row.state_reason} if cause else {})
+        action = _ACTIONS[DestinationState(row.state)]
+        record(pipe=row.pipe, by=by, action=action, target=row, before={"state": before}, after=after)
         log.info("destination state changed", pipe=row.pipe_id, destination=row.name, state=row.state, cause=cause)
     return moved == 1
 
 
 @transaction.atomic
-def rotate_signing_secret(*, destination: Destination) -> tuple[Destination, str]:
+def rotate_signing_secret(*, destination: Destination, by: User | None = None) -> tuple[Destination, str]:
     """Add a new signing secret and keep the newest old one. Return the row and the secret, which is not shown again.
 
     Takes a lock, because no constraint can guard a list inside one column, and two concurrent rotations must not drop
@@ -114,6 +126,7 @@ def rotate_signing_secret(*, destination: Destination) -> tuple[Destination, str
     row.version = F("version") + 1
     row.save(update_fields=["secrets", "version"])
     row.refresh_from_db()
+    record(pipe=row.pipe, by=by, action="signing_secret.rotated", target=row)
     log.info("signing secret rotated", pipe=row.pipe_id, destination=row.name)
     return row, secret
 
@@ -124,7 +137,7 @@ def signing_secrets(*, destination: Destination) -> list[str]:
     return [decrypt(token, place) for token in destination.secrets]
 
 
-def set_credential(*, destination: Destination, credential: Mapping[str, str]) -> None:
+def set_credential(*, destination: Destination, credential: Mapping[str, str], by: User | None = None) -> None:
     """Store the credential of the destination's auth for its current endpoint; it is never shown again.
 
     Raises InvalidValue, DestinationRemovedError.
@@ -137,13 +150,16 @@ def set_credential(*, destination: Destination, credential: Mapping[str, str]) -
     check_credential(destination.config, credential)
     with transaction.atomic():
         store_credential(row_id=destination.id, config=destination.config, credential=credential)
+        record(pipe=destination.pipe, by=by, action="credential.set", target=destination)
     destination.refresh_from_db()
 
 
-def clear_credential(*, destination: Destination) -> None:
+@transaction.atomic
+def clear_credential(*, destination: Destination, by: User | None = None) -> None:
     """Delete the credentials of all endpoints. A destination whose auth needs one is sent nothing until it has one."""
     Destination.objects.filter(id=destination.id).update(credentials=[], version=F("version") + 1)
     destination.refresh_from_db()
+    record(pipe=destination.pipe, by=by, action="credential.cleared", target=destination)
     log.info("credential cleared", pipe=destination.pipe_id, name=destination.name)
 
 

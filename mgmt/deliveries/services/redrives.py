@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from dataplane.names import ALL_KEYS_PERCENT
 from dataplane.tables.redrives import RedriveProgress
+from mgmt.audit.services import record
 from mgmt.cells.queries.pipe_migrations import held_for_order
 from mgmt.deliveries.queries.message_selection import MOST_PER_REDRIVE, MessageSelection, unready
 from mgmt.deliveries.services.offset_sets import as_taken, claim_listed, put_back, remove_places, united
@@ -77,18 +78,24 @@ def start_redrive(
         by=by,
     )
     claim_listed(move, united(move.taken))
+    if by is not None and not probe:  # the entry of a probe is that of its alert
+        started = {"rate_per_s": rate_per_s} | ({"cause": chosen.cause} if chosen.cause else {})
+        record(pipe=pipe, by=by, action=f"{move.what}.started", target=move, after=started)
     log.info(
         "redrive started", pipe=pipe.id, destination=move.destination, move=move.id, what=move.what, total=move.total
     )
     return move
 
 
-def cancel_redrive(*, move: Redrive) -> bool:
+@transaction.atomic
+def cancel_redrive(*, move: Redrive, by: User | None = None) -> bool:
     """Request an abort; messages not reached by then are put back at its end. Returns False if it was not running."""
     asked = Redrive.objects.filter(id=move.id, state=State.RUNNING).update(
         state=State.ABORTING, version=F("version") + 1
     )
     move.refresh_from_db()
+    if asked and by is not None:
+        record(pipe=move.pipe, by=by, action=f"{move.what}.aborted", target=move)
     return asked == 1
 
 

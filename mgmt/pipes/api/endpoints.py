@@ -74,7 +74,7 @@ class KeysView(View):
             reason = "needs the name of a source of this pipe"
             error = {"pointer": "#/source", "detail": reason, "code": "does-not-exist"}
             raise ProblemError("invalid", errors=[error]) from exc
-        key, plaintext = create_api_key(source=source, label=body["label"], days=body["expires_in_days"])
+        key, plaintext = create_api_key(source=source, label=body["label"], days=body["expires_in_days"], by=self.user)
         return _new_key(key, plaintext)
 
 
@@ -118,7 +118,7 @@ class RevokeKeyView(View):
     def post(self, _request: Request, pipe: str, key: str) -> Response:
         """Revoke an API key permanently. Revoking a revoked key changes nothing."""
         row = access.get_key(self.user, pipe, key, access.REVOKE_KEY)
-        revoke_api_key(key=row)
+        revoke_api_key(key=row, by=self.user)
         return Response(KeyOut(row).data)
 
 
@@ -157,6 +157,6 @@ class RotateSecretView(View):
     def post(self, _request: Request, pipe: str, name: str) -> Response:
         """Create a new signing secret, returned only here. The previous one also signs until the next rotation."""
         row = access.get_destination(self.user, pipe, name, access.ROTATE_SECRET)
-        row, secret = rotate_signing_secret(destination=row)
+        row, secret = rotate_signing_secret(destination=row, by=self.user)
         body = {"destination": DestinationOut(row).data, "secret": secret}
         return Response(body, headers={"Cache-Control": "no-store"})

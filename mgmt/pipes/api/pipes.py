@@ -82,9 +82,9 @@ class PipeDetail(View):
         if not body:
             raise InvalidValue("name", "needs this field or loss_threshold_percent")
         if "name" in body:
-            row = rename_pipe(pipe=row, name=body["name"])
+            row = rename_pipe(pipe=row, name=body["name"], by=self.user)
         if "loss_threshold_percent" in body:
-            set_loss_threshold(pipe=row, percent=body["loss_threshold_percent"])
+            set_loss_threshold(pipe=row, percent=body["loss_threshold_percent"], by=self.user)
         return Response(answer_of(self.user, row))
 
 
@@ -95,7 +95,7 @@ class ClosePipeView(View):
     def post(self, _request: Request, pipe: str) -> Response:
         """Stop accepting events. Accepted events are still delivered. Closing a closed pipe changes nothing."""
         row = access.get_pipe(self.user, pipe, access.CLOSE_PIPE)
-        close_pipe(pipe=row)
+        close_pipe(pipe=row, by=self.user)
         return Response(answer_of(self.user, row))
 
 
@@ -108,7 +108,7 @@ class ReopenPipeView(View):
     def post(self, _request: Request, pipe: str) -> Response:
         """Accept events again. Reopening an open pipe changes nothing."""
         row = access.get_pipe(self.user, pipe, access.CLOSE_PIPE)
-        reopen_pipe(pipe=row)
+        reopen_pipe(pipe=row, by=self.user)
         return Response(answer_of(self.user, row))
 
 

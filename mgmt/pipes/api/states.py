@@ -27,7 +27,7 @@ class PausePipeView(View):
     def post(self, _request: Request, pipe: str) -> Response:
         """Pause a pipe. It still accepts events and holds all messages. Pausing a paused pipe changes nothing."""
         row = access.get_pipe(self.user, pipe, access.PAUSE)
-        pause_pipe(pipe=row)
+        pause_pipe(pipe=row, by=self.user)
         return Response(answer_of(self.user, row))
 
 
@@ -122,12 +122,12 @@ class CredentialView(View):
     def put(self, request: Request, pipe: str, name: str) -> Response:
         """Store the credential, encrypted. It cannot be read again."""
         row = access.get_destination(self.user, pipe, name, access.SET_CREDENTIAL)
-        set_credential(destination=row, credential=body_of(request, CredentialIn))
+        set_credential(destination=row, credential=body_of(request, CredentialIn), by=self.user)
         return Response(DestinationOut(row).data)
 
     @operation("clear_credential", responses=answers(200, DestinationOut, "role-too-low", "not-found"))
     def delete(self, _request: Request, pipe: str, name: str) -> Response:
         """Delete the credential. A destination that needs one gets no messages until a new one is set."""
         row = access.get_destination(self.user, pipe, name, access.SET_CREDENTIAL)
-        clear_credential(destination=row)
+        clear_credential(destination=row, by=self.user)
         return Response(DestinationOut(row).data)

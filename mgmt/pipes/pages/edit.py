@@ -131,7 +131,9 @@ def _add_channel(request: HttpRequest, tenant: Tenant) -> str:
         return ""
     try:
         access.get_tenant(viewer_of(request), tenant.id, access.CHANGE_CHANNELS)
-        services.add_alert_channel(tenant=tenant, kind=AlertChannel.Kind.MAIL, target=address, now=timezone.now())
+        services.add_alert_channel(
+            tenant=tenant, kind=AlertChannel.Kind.MAIL, target=address, now=timezone.now(), by=viewer_of(request)
+        )
     except services.NameTakenError:
         return ""
     except services.InvalidValue as exc:
@@ -388,7 +390,7 @@ def _created(request: HttpRequest, pipe: Pipe) -> HttpResponse:
     keys: list[NewKeyView] = []
     try:
         keys.extend(
-            NewKeyView(source.name, services.create_api_key(source=source, label="first")[1])
+            NewKeyView(source.name, services.create_api_key(source=source, label="first", by=viewer_of(request))[1])
             for source in pipe.sources.order_by("id")
         )
     except services.QuotaExceededError as exc:

@@ -186,7 +186,12 @@ def revert(request: HttpRequest, pipe_id: str, number: int) -> HttpResponse:
     newest = pipe.revisions.latest("number").number
     try:
         revision = services.publish_revision(
-            pipe=pipe, spec=spec, based_on=newest, author=viewer_of(request), must_change=True
+            pipe=pipe,
+            spec=spec,
+            based_on=newest,
+            author=viewer_of(request),
+            must_change=True,
+            action="revision.reverted",
         )
     except services.CredentialNeededError as exc:
         messages.error(request, str(exc), extra_tags="bad")

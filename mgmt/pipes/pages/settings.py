@@ -46,7 +46,7 @@ def create_key(request: HttpRequest, pipe_id: str) -> HttpResponse:
     source = access.get_source(viewer_of(request), pipe_id, request.POST.get("source", ""), access.MAKE_KEY)
     pipe = access.get_pipe(viewer_of(request), pipe_id)
     try:
-        _, secret = services.create_api_key(source=source, label=request.POST.get("label", ""))
+        _, secret = services.create_api_key(source=source, label=request.POST.get("label", ""), by=viewer_of(request))
     except (services.InvalidValue, services.PipeClosedError, services.QuotaExceededError) as exc:
         messages.error(request, str(exc), extra_tags="bad")
         return redirect("console:settings", pipe_id)
@@ -76,7 +76,7 @@ def set_loss_threshold(request: HttpRequest, pipe_id: str) -> HttpResponse:
     pipe = access.get_pipe(viewer_of(request), pipe_id, access.RENAME_PIPE)
     typed = request.POST.get("percent", "").strip().replace(",", ".")
     try:
-        services.set_loss_threshold(pipe=pipe, percent=float(typed or "nan"))
+        services.set_loss_threshold(pipe=pipe, percent=float(typed or "nan"), by=viewer_of(request))
     except (ValueError, services.InvalidValue):
         messages.error(request, "Enter a number from 0 to less than 100.", extra_tags="bad")
     else:
@@ -90,7 +90,7 @@ def set_loss_threshold(request: HttpRequest, pipe_id: str) -> HttpResponse:
 def revoke_key(request: HttpRequest, pipe_id: str, key_id: str) -> HttpResponse:
     """Revoke an API key permanently."""
     key = access.get_key(viewer_of(request), pipe_id, key_id, access.REVOKE_KEY)
-    services.revoke_api_key(key=key)
+    services.revoke_api_key(key=key, by=viewer_of(request))
     messages.success(request, f"Key {key.prefix}… revoked. Senders that use it get 401.", extra_tags="fine")
     return redirect("console:settings", pipe_id)
 
@@ -101,7 +101,7 @@ def revoke_key(request: HttpRequest, pipe_id: str, key_id: str) -> HttpResponse:
 def rotate_secret(request: HttpRequest, pipe_id: str, name: str) -> HttpResponse:
     """Create a new signing secret, keep the previous one valid, and render the page that shows the new one once."""
     destination = access.get_destination(viewer_of(request), pipe_id, name, access.ROTATE_SECRET)
-    _, secret = services.rotate_signing_secret(destination=destination)
+    _, secret = services.rotate_signing_secret(destination=destination, by=viewer_of(request))
     return _page(request, access.get_pipe(viewer_of(request), pipe_id), signing=[(name, secret)])
 
 

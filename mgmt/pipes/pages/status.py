@@ -21,7 +21,7 @@ def close_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
     pipe = access.get_pipe(viewer_of(request), pipe_id, access.CLOSE_PIPE)
     typed = request.POST.get("typed", "").strip()
     if request.method == "POST" and typed == pipe.name:
-        services.close_pipe(pipe=pipe)
+        services.close_pipe(pipe=pipe, by=viewer_of(request))
         return redirect("console:pipe", pipe.id)
     context = {"pipe": pipe, "wrong": typed or ("nothing" if request.method == "POST" else "")}
     return show(request, "pipes/close.html", context, tenant=pipe.tenant, status=422 if context["wrong"] else 200)
@@ -32,7 +32,11 @@ def close_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
 def reopen_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
     """Reopen a closed pipe."""
     pipe = access.get_pipe(viewer_of(request), pipe_id, access.CLOSE_PIPE)
-    act_and_report(request, partial(services.reopen_pipe, pipe=pipe), f"{pipe.name} is open again and accepts events.")
+    act_and_report(
+        request,
+        partial(services.reopen_pipe, pipe=pipe, by=viewer_of(request)),
+        f"{pipe.name} is open again and accepts events.",
+    )
     return redirect("console:pipe", pipe.id)
 
 
@@ -62,5 +66,5 @@ def resume_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
 
 def _move(request: HttpRequest, pipe_id: str, action: Callable[..., object], words: str) -> HttpResponse:
     pipe = access.get_pipe(viewer_of(request), pipe_id, access.PAUSE)
-    act_and_report(request, partial(action, pipe=pipe), f"{pipe.name} {words}")
+    act_and_report(request, partial(action, pipe=pipe, by=viewer_of(request)), f"{pipe.name} {words}")
     return redirect("console:pipe", pipe.id)

@@ -10,6 +10,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from dataplane.spec.keys import PREFIX_CHARS, RANDOM_BYTES, key_digest, key_text
+from mgmt.audit.services import record
 from mgmt.errors import InvalidValue, KeyEndedError, PipeClosedError
 from mgmt.models import ApiKey, Pipe, Source, User
 from mgmt.quotas.services import check_room_for_key, hold_tenant
@@ -22,7 +23,9 @@ log = structlog.get_logger(__name__)
 
 
 @transaction.atomic
-def create_api_key(*, source: Source, label: str = "", days: int | None = None) -> tuple[ApiKey, str]:
+def create_api_key(
+    *, source: Source, label: str = "", days: int | None = None, by: User | None = None
+) -> tuple[ApiKey, str]:
     """Create a key to one source. Return the row and the key itself, which cannot be shown again.
 
     days: until it expires, 1 to MAX_KEY_DAYS; None for never
@@ -41,6 +44,7 @@ def create_api_key(*, source: Source, label: str = "", days: int | None = None) 
     row = ApiKey.objects.create(
         source=source, label=label, prefix=key[:PREFIX_CHARS], digest=key_digest(key), expires_at=expires_at
     )
+    record(pipe=source.pipe, by=by, action="key.created", target=row, after={"source": source.name})
     log.info("key created", pipe=source.pipe_id, source=source.name, key=row.id)
     return row, key
 
@@ -64,16 +68,20 @@ def rotate_api_key(
     ends_at = now + overlap
     if old.expires_at is None or ends_at < old.expires_at:
         ApiKey.objects.filter(id=old.id).update(expires_at=ends_at, version=F("version") + 1)
+    ends = {"ends_at": min(ends_at, old.expires_at) if old.expires_at else ends_at}
+    record(pipe=key.source.pipe, by=by, action="key.rotated", target=old, after=ends)
     log.info("key rotated", key=old.id, overlap_s=overlap.total_seconds(), by=by.username)
-    return create_api_key(source=key.source, label=old.label, days=days)
+    return create_api_key(source=key.source, label=old.label, days=days, by=by)
 
 
-def revoke_api_key(*, key: ApiKey) -> bool:
+@transaction.atomic
+def revoke_api_key(*, key: ApiKey, by: User | None = None) -> bool:
     """Revoke the key for good. Returns False if it was revoked already; the first time is kept."""
     moved = ApiKey.objects.filter(id=key.id, revoked_at=None).update(
         revoked_at=timezone.now(), version=F("version") + 1
     )
     key.refresh_from_db()
     if moved:
+        record(pipe=key.source.pipe, by=by, action="key.revoked", target=key, before={"source": key.source.name})
         log.info("key revoked", key=key.id)
     return moved == 1

@@ -12,6 +12,7 @@ from django.utils import timezone
 from dataplane.causes import Cause
 from dataplane.names import ALL_KEYS_PERCENT
 from dataplane.spec import PipeSpec
+from mgmt.audit.services import record
 from mgmt.cells.policies import admission_policy
 from mgmt.errors import NameTakenError, PipeClosedError
 from mgmt.models import Admission, LaneSignal, Pipe, Tenant, User
@@ -24,6 +25,11 @@ from mgmt.tenancy.names import checked_name
 log = structlog.get_logger(__name__)
 
 MOST_SAMPLE_CHARS: Final = 4_000
+_ACTIONS: Final = {
+    Pipe.State.ACTIVE: "pipe.resumed",
+    Pipe.State.PAUSED: "pipe.paused",
+    Pipe.State.CLOSED: "pipe.closed",
+}
 LACKING_FOR: Final = timedelta(seconds=30)  # a lane that lacks a dependency repeats its signal every 10 s
 
 
@@ -49,6 +55,8 @@ def create_pipe(
         except IntegrityError as exc:
             raise _name_taken(name) from exc
         store_revision(pipe=pipe, number=1, spec=checked, author=author)
+        expected = {"expected_per_s": expected_per_s} if expected_per_s else {}
+        record(pipe=pipe, by=author, action="pipe.created", after={"revision": 1, **expected})
         if (share := first_admitted(admission_policy(), expected_per_s)) < ALL_KEYS_PERCENT:
             Admission.objects.create(pipe=pipe, share=share, expected_per_s=expected_per_s)
     log.info("pipe created", tenant=tenant.id, pipe=pipe.id, revision=1, by=author.username)
@@ -65,47 +73,49 @@ def check_new_pipe(*, tenant: Tenant, name: str, spec: Mapping[str, Any]) -> Pip
     return checked
 
 
-def rename_pipe(*, pipe: Pipe, name: str) -> Pipe:
+def rename_pipe(*, pipe: Pipe, name: str, by: User | None = None) -> Pipe:
     """Rename the pipe. Raises InvalidValue, NameTakenError."""
     name = checked_name("name", name)
     try:
         with transaction.atomic():
+            before = Pipe.objects.select_for_update(no_key=True).get(id=pipe.id).name
             Pipe.objects.filter(id=pipe.id).update(name=name, version=F("version") + 1)
+            pipe.refresh_from_db()
+            record(pipe=pipe, by=by, action="pipe.renamed", before={"name": before}, after={"name": name})
     except IntegrityError as exc:
         raise _name_taken(name) from exc
-    pipe.refresh_from_db()
     return pipe
 
 
-def close_pipe(*, pipe: Pipe) -> bool:
+def close_pipe(*, pipe: Pipe, by: User | None = None) -> bool:
     """Close the pipe: it accepts no more events, ACKed ones are still delivered. Returns False if it was closed."""
-    return _move(pipe, [Pipe.State.ACTIVE, Pipe.State.PAUSED], Pipe.State.CLOSED)
+    return _move(pipe, [Pipe.State.ACTIVE, Pipe.State.PAUSED], Pipe.State.CLOSED, by=by)
 
 
 @transaction.atomic
-def reopen_pipe(*, pipe: Pipe) -> bool:
+def reopen_pipe(*, pipe: Pipe, by: User | None = None) -> bool:
     """Open a closed pipe: it accepts events again. Returns False if it was open. Raises QuotaExceededError."""
     hold_tenant(pipe.tenant_id)
     if Pipe.objects.filter(id=pipe.id, state=Pipe.State.CLOSED).exists():
         check_room_for_pipe(pipe.tenant_id)
-    return _move(pipe, [Pipe.State.CLOSED], Pipe.State.ACTIVE)
+    return _move(pipe, [Pipe.State.CLOSED], Pipe.State.ACTIVE, by=by, action="pipe.reopened")
 
 
-def pause_pipe(*, pipe: Pipe) -> bool:
+def pause_pipe(*, pipe: Pipe, by: User | None = None) -> bool:
     """Pause the pipe: it accepts events and holds them. Returns False if it was paused. Raises PipeClosedError."""
-    if _move(pipe, [Pipe.State.ACTIVE], Pipe.State.PAUSED):
+    if _move(pipe, [Pipe.State.ACTIVE], Pipe.State.PAUSED, by=by):
         return True
     if pipe.state == Pipe.State.CLOSED:
         raise PipeClosedError(f"{pipe.name} is closed and accepts no events. Open it again before you pause it.")
     return False
 
 
-def end_pause(*, pipe: Pipe) -> bool:
+def end_pause(*, pipe: Pipe, by: User | None = None) -> bool:
     """End the pause of a pipe; its held messages are released in order. Returns False if it was not paused.
 
     Raises PipeClosedError.
     """
-    if _move(pipe, [Pipe.State.PAUSED], Pipe.State.ACTIVE):
+    if _move(pipe, [Pipe.State.PAUSED], Pipe.State.ACTIVE, by=by):
         return True
     if pipe.state == Pipe.State.CLOSED:
         raise PipeClosedError(f"{pipe.name} is closed, not paused. Open it again.")
@@ -131,7 +141,18 @@ def resume_complete_pipes(*, now: datetime) -> int:
     return sum(_move(pipe, [Pipe.State.PAUSED], Pipe.State.ACTIVE) for pipe in held)
 
 
-def _move(pipe: Pipe, was: list[Pipe.State], becomes: Pipe.State, *, cause: str = "", reason: str = "") -> bool:
+@transaction.atomic
+def _move(
+    pipe: Pipe,
+    was: list[Pipe.State],
+    becomes: Pipe.State,
+    *,
+    by: User | None = None,
+    action: str = "",
+    cause: str = "",
+    reason: str = "",
+) -> bool:
+    before = pipe.state
     moved = Pipe.objects.filter(id=pipe.id, state__in=was).update(
         state=becomes,
         state_cause=cause[:40],
@@ -141,6 +162,8 @@ def _move(pipe: Pipe, was: list[Pipe.State], becomes: Pipe.State, *, cause: str 
     )
     pipe.refresh_from_db()
     if moved:
+        after = {"state": pipe.state} | ({"cause": pipe.state_cause, "reason": pipe.state_reason} if cause else {})
+        record(pipe=pipe, by=by, action=action or _ACTIONS[becomes], before={"state": before}, after=after)
         log.info("pipe state changed", tenant=pipe.tenant_id, pipe=pipe.id, state=becomes.value, cause=cause)
     return moved == 1
 

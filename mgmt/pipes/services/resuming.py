@@ -23,14 +23,14 @@ def resume_pipe(*, pipe: Pipe, by: User | None = None, without_fix: bool = False
     messages cannot be read).
     """
     if pipe.state != Pipe.State.PAUSED or pipe.state_cause != Cause.DEAD_RATE:
-        return end_pause(pipe=pipe)
+        return end_pause(pipe=pipe, by=by)
     if not (without_fix or is_fix_live(pipe)):
         raise FixNotLiveError(
             f"The revision of {pipe.name} that fails is still live. Publish a corrected revision, and resume the pipe "
             "once it is live."
         )
     if held_before_steps(pipe_id=pipe.id) is None:
-        return end_pause(pipe=pipe)
+        return end_pause(pipe=pipe, by=by)
     moment = now or timezone.now()
     probe_alert(alert=_alert_of(pipe, moment), by=by, now=moment)
     return True

@@ -14,6 +14,7 @@ from dataplane.causes import Cause
 from dataplane.plan.field_check import check_fields
 from dataplane.spec import HttpDestination, PipeSpec, parse_pipe_spec, spec_to_builtins
 from dataplane.tables.sealed import signing_place
+from mgmt.audit.services import record
 from mgmt.deliveries.services.destinations import (
     change_destination_state,
     check_credential,
@@ -54,13 +55,14 @@ def publish_revision(
     credentials: Credentials = _NONE_GIVEN,
     at_once: bool | None = None,
     must_change: bool = False,
+    action: str = "revision.published",
 ) -> PipeRevision:
     """Store `spec` as the revision after `based_on`, and credentials for its addresses.
 
     Nothing is deployed here: the Provisioner finds the requested row. Of two people who edit the same revision, the
     later one violates the unique constraint and gets RevisionConflictError instead of overwriting the earlier.
     `at_once`: take all keys at once instead of ramping; by default, if the live revision is failing.
-    `must_change`: refuse the spec that is live already, or about to be.
+    `must_change`: refuse the spec that is live already, or about to be. `action`: that of the audit entry.
     Raises SpecError, PipeClosedError, RevisionConflictError, UnchangedError, PipeRevision.DoesNotExist (no such
     `based_on`);
     CredentialNeededError if a destination's endpoint changes and no credential for the new one is stored or given;
@@ -84,6 +86,9 @@ def publish_revision(
             at_once = is_live_failing(pipe) if at_once is None else at_once
             revision = store_revision(pipe=pipe, number=based_on + 1, spec=checked, author=author, at_once=at_once)
             _store_credentials(revision, credentials)
+            given = {"credentials_for": sorted(credentials)} if credentials else {}
+            made = {"based_on": based_on, "at_once": at_once, **given}
+            record(pipe=pipe, by=author, action=action, target=revision, after=made)
     except IntegrityError as exc:
         raise RevisionConflictError(
             f"{pipe.name} has a newer revision than {based_on}. Read the newest one and apply your change to it."

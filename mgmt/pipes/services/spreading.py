@@ -23,7 +23,8 @@ def spread_keys(*, pipe: Pipe, by: User) -> PipeRevision:
     for name in left:
         document["sources"][name]["spread_key"] = True
     newest = pipe.revisions.latest("number").number
-    return publish_revision(pipe=pipe, spec=document, based_on=newest, author=by, at_once=True)
+    action = "revision.keys_spread"
+    return publish_revision(pipe=pipe, spec=document, based_on=newest, author=by, at_once=True, action=action)
 
 
 def why_not_spread(pipe: Pipe) -> str:

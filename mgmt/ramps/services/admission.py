@@ -10,6 +10,7 @@ from dataplane.causes import Cause
 from dataplane.names import ENTRANCE
 from mgmt.alerts.failure_sample import sample_of
 from mgmt.alerts.services.alerts import FailureGroup, note_failures
+from mgmt.audit.services import record
 from mgmt.cells.services.control import note
 from mgmt.deliveries.services.redrives import cancel_redrive
 from mgmt.errors import AdmissionCompleteError
@@ -95,5 +96,7 @@ def _steered(admission: Admission, action: str, changed: int, by: User, now: dat
     if changed:
         pipe = admission.pipe
         outcome = ControlAction.Outcome.DONE
+        held = "admission.held" if action == "hold-admission" else "admission.resumed"
+        record(pipe=pipe, by=by, action=held, after={"share": admission.share})
         note("provision", action, outcome=outcome, at=now, cell=pipe.cell_id, pipe=pipe.id, author=by)
     return changed == 1

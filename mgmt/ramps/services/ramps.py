@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from dataplane.names import ALL_KEYS_PERCENT
+from mgmt.audit.services import record
 from mgmt.cells.services.control import note
 from mgmt.deliveries.services.destinations import reactivate_destination
 from mgmt.errors import RampCompleteError
@@ -79,6 +80,7 @@ def roll_back_ramp(
     _end(ramp, Outcome.ROLLED_BACK, reason=words + reason, now=now, by=by, figures=figures or {})
     if by is not None:
         _note(ramp, "roll-back", by, now, reason)
+    _record(ramp, "ramp.rolled_back", by, reason=reason)
 
 
 @transaction.atomic
@@ -92,6 +94,7 @@ def hold_ramp(*, ramp: Ramp, by: User, now: datetime) -> bool:
     _refuse_complete(ramp)
     if held:
         _note(ramp, "hold-ramp", by, now)
+        _record(ramp, "ramp.held", by)
     return held == 1
 
 
@@ -103,6 +106,7 @@ def resume_ramp(*, ramp: Ramp, by: User, now: datetime) -> bool:
     _refuse_complete(ramp)
     if resumed:
         _note(ramp, "resume-ramp", by, now)
+        _record(ramp, "ramp.resumed", by)
     return resumed == 1
 
 
@@ -162,6 +166,11 @@ def _refuse_complete(ramp: Ramp) -> None:
 
 def _complete_error(ramp: Ramp) -> RampCompleteError:
     return RampCompleteError(f"The ramp of revision {ramp.revision.number} has ended: {ramp.outcome}.")
+
+
+def _record(ramp: Ramp, action: str, by: User | None, **more: str) -> None:
+    after = {"share": ramp.share, **more}
+    record(pipe=ramp.revision.pipe, by=by, action=action, target=ramp.revision, after=after)
 
 
 def _note(ramp: Ramp, action: str, by: User, now: datetime, reason: str = "") -> None:

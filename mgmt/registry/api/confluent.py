@@ -321,13 +321,13 @@ class DefaultConfigView(RegistryView):
     def put(self, request: Request, **_path: str) -> Response:
         """Set the default level."""
         level = level_in(_object(request))
-        set_default_compatibility(tenant=self.tenant, level=level)
+        set_default_compatibility(tenant=self.tenant, level=level, by=self.user)
         return Response({"compatibility": level})
 
     def delete(self, _request: Request, **_path: str) -> Response:
         """Reset the default level to BACKWARD and return the former one."""
         former = default_level(self.tenant.id)
-        set_default_compatibility(tenant=self.tenant, level=Compatibility.BACKWARD)
+        set_default_compatibility(tenant=self.tenant, level=Compatibility.BACKWARD, by=self.user)
         return Response({"compatibilityLevel": former})
 
 
@@ -348,7 +348,7 @@ class SubjectConfigView(RegistryView):
     def put(self, request: Request, subject: str, **_path: str) -> Response:
         """Set the level of a subject, which needs no version yet."""
         level = level_in(_object(request))
-        set_subject_compatibility(tenant=self.tenant, subject=subject, level=level)
+        set_subject_compatibility(tenant=self.tenant, subject=subject, level=level, by=self.user)
         return Response({"compatibility": level})
 
     def delete(self, _request: Request, subject: str, **_path: str) -> Response:
@@ -356,7 +356,7 @@ class SubjectConfigView(RegistryView):
         row = Subject.objects.filter(tenant=self.tenant, name=storable(subject)).first()
         if row is None or not row.compatibility:
             raise subject_not_found(subject)
-        set_subject_compatibility(tenant=self.tenant, subject=row.name, level=None)
+        set_subject_compatibility(tenant=self.tenant, subject=row.name, level=None, by=self.user)
         return Response({"compatibilityLevel": row.compatibility})
 
 

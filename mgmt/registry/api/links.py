@@ -59,5 +59,5 @@ class CatalogueLinkView(View):
     def delete(self, _request: Request, tenant: str, link: str) -> Response:
         """Revoke a link. It no longer opens the catalogue; repeating the request changes nothing."""
         row = access.get_catalogue_link(self.user, tenant, link, access.SHARE_CATALOGUE)
-        revoke_catalogue_link(link=row, now=timezone.now())
+        revoke_catalogue_link(link=row, now=timezone.now(), by=self.user)
         return Response(status=204)

@@ -141,14 +141,14 @@ class SubjectView(View):
         body = body_of(request, SubjectChangeIn)
         if "compatibility" in body:
             level = Compatibility(body["compatibility"]) if body["compatibility"] else None
-            set_subject_compatibility(tenant=row.tenant, subject=row.name, level=level)
+            set_subject_compatibility(tenant=row.tenant, subject=row.name, level=level, by=self.user)
         if "owner" in body:
-            set_owner(subject=row, owner=body["owner"])
+            set_owner(subject=row, owner=body["owner"], by=self.user)
         match body.get("deprecated"):
             case True:
-                deprecate_subject(subject=row, now=timezone.now())
+                deprecate_subject(subject=row, now=timezone.now(), by=self.user)
             case False:
-                restore_subject(subject=row)
+                restore_subject(subject=row, by=self.user)
         return _subject(row)
 
 
@@ -184,9 +184,9 @@ class VersionOfSubjectView(View):
         """Deprecate a version, or end its deprecation. It is served, and compared with new versions, as before."""
         row = access.get_subject_version(self.user, subject, number, access.CHANGE_SUBJECT)
         if body_of(request, VersionChangeIn)["deprecated"]:
-            deprecate_version(version=row, now=timezone.now())
+            deprecate_version(version=row, now=timezone.now(), by=self.user)
         else:
-            restore_version(version=row)
+            restore_version(version=row, by=self.user)
         return Response(SubjectVersionOut(access.get_subject_version(self.user, subject, number)).data)
 
 
@@ -229,7 +229,7 @@ class RegistryConfigView(View):
         """Set the compatibility level of subjects that have none of their own."""
         row = access.get_tenant(self.user, tenant, access.CHANGE_SUBJECT)
         level = Compatibility(body_of(request, RegistryConfigIn)["compatibility"])
-        set_default_compatibility(tenant=row, level=level)
+        set_default_compatibility(tenant=row, level=level, by=self.user)
         return Response({"compatibility": level})
 
 

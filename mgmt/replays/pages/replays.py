@@ -140,7 +140,7 @@ def _change(
 ) -> HttpResponse:
     """Run an action; report that it changed nothing if the replay has ended or has the state already."""
     row = access.get_replay(viewer_of(request), pipe_id, replay_id, access.MOVE_MESSAGES)
-    if action(replay=row, now=timezone.now()):
+    if action(replay=row, by=viewer_of(request), now=timezone.now()):
         messages.success(request, words, "fine")
     else:
         messages.info(request, f"Nothing was changed: the replay is {row.state}.", "wait")

@@ -19,6 +19,7 @@ from dataplane.schemas.shapes import ANY, either
 from dataplane.spec import HttpDestination, PipeSpec, parse_pipe_spec
 from dataplane.spec.storage import TopicDestination
 from mgmt import sandbox
+from mgmt.audit.services import record
 from mgmt.cells.queries.pipe_migrations import last_switch_after
 from mgmt.errors import (
     InvalidValue,
@@ -44,6 +45,11 @@ MOST_IDS: Final = 10_000
 MOST_ID_CHARS: Final = 64
 MOST_REVISIONS: Final = 10_000
 MOST_SELECTION_BYTES: Final = CLIENT_MAX_BYTES // 2  # of `where`, `keys`, `ids` and `revisions` in the record, as JSON
+_ACTIONS: Final = {
+    Replay.State.PAUSED: "replay.paused",
+    Replay.State.RUNNING: "replay.resumed",
+    Replay.State.ABORTING: "replay.aborted",
+}
 log = structlog.get_logger(__name__)
 
 
@@ -129,6 +135,9 @@ def start_replay(
                 rate_per_s=request.rate_per_s,
                 rehearsal=request.rehearsal,
             )
+            names = ("since", "until", "revision", "destinations", "rate_per_s", "rehearsal")
+            started = {name: getattr(replay, name) for name in names} | ({"repeats": repeats.id} if repeats else {})
+            record(pipe=pipe, by=by, action="replay.started", target=replay, after=started)
     except IntegrityError as exc:  # another one was created since the check
         raise ReplayInProgressError("Another replay of your tenant has just been started.") from exc
     log.info(
@@ -138,32 +147,36 @@ def start_replay(
     return replay
 
 
-def pause_replay(*, replay: Replay, now: datetime) -> bool:
+def pause_replay(*, replay: Replay, now: datetime, by: User | None = None) -> bool:
     """Pause a replay: units that were sent already are still delivered. Returns False if it was not running."""
-    return _move(replay, [Replay.State.RUNNING], Replay.State.PAUSED, now)
+    return _move(replay, [Replay.State.RUNNING], Replay.State.PAUSED, now, by)
 
 
 @transaction.atomic
-def resume_replay(*, replay: Replay, now: datetime) -> bool:
+def resume_replay(*, replay: Replay, now: datetime, by: User | None = None) -> bool:
     """Continue a paused replay where it stopped. Returns False if it was not paused."""
     row = Replay.objects.select_for_update().get(id=replay.id)
     if row.state == Replay.State.PAUSED and row.started_at is not None:
         Replay.objects.filter(id=row.id).update(paused_s=F("paused_s") + (now - row.state_since).total_seconds())
-    return _move(replay, [Replay.State.PAUSED], Replay.State.RUNNING, now)
+    return _move(replay, [Replay.State.PAUSED], Replay.State.RUNNING, now, by)
 
 
-def abort_replay(*, replay: Replay, now: datetime) -> bool:
+def abort_replay(*, replay: Replay, now: datetime, by: User | None = None) -> bool:
     """Request an abort: units that were sent already are still delivered. Returns False if it had ended or ends."""
-    return _move(replay, [Replay.State.RUNNING, Replay.State.PAUSED], Replay.State.ABORTING, now)
+    return _move(replay, [Replay.State.RUNNING, Replay.State.PAUSED], Replay.State.ABORTING, now, by)
 
 
-def _move(replay: Replay, before: Sequence[str], after: str, now: datetime) -> bool:
+@transaction.atomic
+def _move(replay: Replay, before: Sequence[str], after: str, now: datetime, by: User | None) -> bool:
     """Change the state and the version of its record, if the state is one of `before`."""
+    was = replay.state
     moved = Replay.objects.filter(id=replay.id, state__in=before).update(
         state=after, state_since=now, version=F("version") + 1
     )
     replay.refresh_from_db()
     if moved:
+        action = _ACTIONS[Replay.State(after)]
+        record(pipe=replay.pipe, by=by, action=action, target=replay, before={"state": was}, after={"state": after})
         log.info("replay changed", pipe=replay.pipe_id, replay=replay.id, state=after)
     return moved == 1
 

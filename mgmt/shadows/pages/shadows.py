@@ -74,7 +74,7 @@ def shadow(request: HttpRequest, pipe_id: str, shadow_id: str) -> HttpResponse:
 def stop(request: HttpRequest, pipe_id: str, shadow_id: str) -> HttpResponse:
     """Stop a shadow run; what it has compared is kept."""
     row = access.get_shadow(viewer_of(request), pipe_id, shadow_id, access.MOVE_MESSAGES)
-    if services.stop_shadow(shadow=row, now=timezone.now()):
+    if services.stop_shadow(shadow=row, now=timezone.now(), by=viewer_of(request)):
         messages.success(request, "Stopping the shadow run. Its results are kept.", "fine")
     else:
         messages.info(request, f"Nothing was changed: the shadow run is {row.state}.", "wait")

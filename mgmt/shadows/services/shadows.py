@@ -13,6 +13,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 
 from dataplane.spec import PipeSpec, SpecError, parse_pipe_spec, spec_to_builtins
+from mgmt.audit.services import record
 from mgmt.cells.policies import topic_shape
 from mgmt.cells.queries.pipe_migrations import last_switch_after
 from mgmt.errors import (
@@ -115,6 +116,8 @@ def start_shadow(
                 until=checked.until,
                 most_events=checked.most_events,
             )
+            started = {name: getattr(shadow, name) for name in ("since", "until", "based_on", "most_events")}
+            record(pipe=pipe, by=by, action="shadow.started", target=shadow, after=started)
     except IntegrityError as exc:  # another one was created since the check
         raise ShadowInProgressError("Another shadow run of your tenant has just been started.") from exc
     log.info(
@@ -124,12 +127,15 @@ def start_shadow(
     return shadow
 
 
-def stop_shadow(*, shadow: Shadow, now: datetime) -> bool:
+@transaction.atomic
+def stop_shadow(*, shadow: Shadow, now: datetime, by: User | None = None) -> bool:
     """Request the end of a run; what it has compared is kept. Returns False if it had ended or ends."""
     running = Shadow.objects.filter(id=shadow.id, state=Shadow.State.RUNNING)
     stopped = running.update(state=Shadow.State.STOPPING, state_since=now, version=F("version") + 1)
     shadow.refresh_from_db()
     if stopped:
+        before, after = {"state": Shadow.State.RUNNING}, {"state": shadow.state}
+        record(pipe=shadow.pipe, by=by, action="shadow.stopped", target=shadow, before=before, after=after)
         log.info("shadow run stopped", pipe=shadow.pipe_id, shadow=shadow.id)
     return stopped == 1
 
@@ -148,7 +154,10 @@ def promote_shadow(*, shadow: Shadow, author: User, now: datetime) -> PipeRevisi
             pipe=shadow.pipe, spec=shadow.spec, based_on=shadow.based_on, author=author, must_change=True
         )
         Shadow.objects.filter(id=shadow.id).update(promoted=revision.number)
-        stop_shadow(shadow=shadow, now=now)
+        record(
+            pipe=shadow.pipe, by=author, action="shadow.promoted", target=shadow, after={"revision": revision.number}
+        )
+        stop_shadow(shadow=shadow, now=now, by=author)
     log.info("shadow run promoted", pipe=shadow.pipe_id, shadow=shadow.id, revision=revision.number)
     return revision
 

@@ -4,6 +4,7 @@ from django.db import transaction
 from django.db.models import F
 
 from dataplane.tables.sealed import credential_place, salt_place, signing_place
+from mgmt.audit.services import record
 from mgmt.deliveries.services.destinations import with_endpoint
 from mgmt.models import AlertChannel, Destination, Pipe, Tenant
 from mgmt.tenancy.secrets import decrypt, encrypt, reencrypt
@@ -42,10 +43,11 @@ def _rotate_destination(row_id: int) -> None:
 @transaction.atomic
 def _rotate_salt(tenant_id: str) -> None:
     """Also raise the version of the tenant's pipes, whose records carry the salt."""
-    row = Tenant.objects.select_for_update().get(id=tenant_id)
+    row = Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
     row.mask_salt = reencrypt(row.mask_salt, salt_place(row.id))
     row.save(update_fields=["mask_salt"])
     Pipe.objects.filter(tenant=row).update(version=F("version") + 1)
+    record(tenant=row, by=None, action="secrets.reencrypted", target=row)
 
 
 @transaction.atomic

@@ -8,6 +8,7 @@ from typing import Final
 import structlog
 from django.db import IntegrityError, transaction
 
+from mgmt.audit.services import record
 from mgmt.errors import InvalidValue, LimitReachedError, NameTakenError
 from mgmt.models import Membership, ServiceAccount, Tenant, User
 from mgmt.quotas.services import hold_tenant
@@ -39,6 +40,7 @@ def create_service_account(*, tenant: Tenant, name: str, role: str, by: User, no
     except IntegrityError as exc:
         raise NameTakenError(f"Another service account is named {name}. Choose another name.") from exc
     Membership.objects.create(tenant=tenant, user=user, role=_role(role))
+    record(tenant=tenant, by=by, action="service_account.created", target=account, after={"role": role})
     log.info("service account created", tenant=tenant.id, account=account.id, role=role, by=by.username)
     return account
 
@@ -51,10 +53,16 @@ def change_service_account(
 
     While it is disabled, its tokens are refused; they are valid again once it is enabled.
     """
+    membership = Membership.objects.select_related("user").get(tenant=account.tenant_id, user=account.user_id)
+    before = {"role": membership.role, "is_active": membership.user.is_active}
+    after = {"role": role or membership.role, "is_active": before["is_active"] if is_active is None else is_active}
     if role is not None:
-        Membership.objects.filter(tenant=account.tenant_id, user=account.user_id).update(role=_role(role))
+        Membership.objects.filter(pk=membership.pk).update(role=_role(role))
     if is_active is not None:
         User.objects.filter(pk=account.user_id).update(is_active=is_active)
+    record(
+        tenant=account.tenant_id, by=by, action="service_account.changed", target=account, before=before, after=after
+    )
     log.info("service account changed", account=account.id, role=role, is_active=is_active, by=by.username)
 
 
@@ -65,6 +73,7 @@ def remove_service_account(*, account: ServiceAccount, by: User, now: datetime) 
     Membership.objects.filter(user=account.user_id).delete()
     User.objects.filter(pk=account.user_id).update(is_active=False)
     if ServiceAccount.objects.filter(id=account.id, removed_at=None).update(removed_at=now):
+        record(tenant=account.tenant_id, by=by, action="service_account.removed", target=account)
         log.info("service account removed", tenant=account.tenant_id, account=account.id, by=by.username)
 
 

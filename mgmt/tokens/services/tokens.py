@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from dataplane.spec.keys import PREFIX_CHARS, key_digest
+from mgmt.audit.services import record
 from mgmt.errors import InvalidValue, LimitReachedError
 from mgmt.models import ApiToken, Membership, Pipe, Tenant, User
 from mgmt.quotas.services import hold_tenant
@@ -69,15 +70,24 @@ def create_token(
         created_by=by,
         expires_at=now + timedelta(days=days) if days is not None else None,
     )
+    about = {
+        "scope": scope,
+        "user": user.get_username(),
+        "pipe": pipe.id if pipe else None,
+        "expires_at": row.expires_at,
+    }
+    record(tenant=tenant, by=by, action="token.created", target=row, after=about)
     log.info("token created", tenant=tenant.id, token=row.id, scope=scope, user=user.username, by=by.username)
     return row, text
 
 
+@transaction.atomic
 def revoke_token(*, token: ApiToken, by: User, now: datetime) -> bool:
     """Revoke a token for good. Returns False if it was revoked already; the first time is kept."""
     return _revoke(ApiToken.objects.filter(id=token.id), by, now) == 1
 
 
+@transaction.atomic
 def revoke_tokens_of(*, user: User, tenant: Tenant, by: User) -> int:
     """Revoke all tokens of a user in a tenant; return their number. For a member who leaves."""
     return _revoke(ApiToken.objects.filter(user=user, tenant=tenant), by, timezone.now())
@@ -105,7 +115,11 @@ def _check_scope(scope: str, role: str | None) -> None:
 
 
 def _revoke(tokens: QuerySet[ApiToken], by: User, now: datetime) -> int:
-    count = tokens.filter(revoked_at=None).update(revoked_at=now, revoked_by=by)
-    if count:
-        log.info("tokens revoked", count=count, by=by.username)
-    return count
+    rows = list(tokens.filter(revoked_at=None).select_for_update(no_key=True, of=("self",)).select_related("user"))
+    for row in rows:
+        about = {"scope": row.scope, "user": row.user.get_username()}
+        record(tenant=row.tenant_id, by=by, action="token.revoked", target=row, before=about)
+    ApiToken.objects.filter(id__in=[row.id for row in rows]).update(revoked_at=now, revoked_by=by)
+    if rows:
+        log.info("tokens revoked", count=len(rows), by=by.username)
+    return len(rows)

@@ -14,9 +14,10 @@ from tests.db.console.undelivered import open_alert
 
 pytestmark = pytest.mark.django_db
 CUSTOMER = ["Home", "Pipes", "Events", "Alerts", "Schemas", "Look-up tables", "Usage", "API tokens"]
+OWNER = [*CUSTOMER, "Audit log"]
 STAFF = [
     "Status board", "Control plane", "Cells", "Scaling", "Releases", "Lost messages", "Quotas", "Usage by tenant",
-    "Audit log",
+    "Control audit",
 ]  # fmt: skip
 
 
@@ -46,7 +47,7 @@ def test_rail_counts_the_pipes_and_the_open_alerts(
     create_pipe(tenant=tenant, name="refunds", spec=a_spec(), author=alice)
     alert = open_alert(truth.pipe, timezone.now())
     texts = [text for text, _, _ in rail_of(alices, f"/pipes/{truth.pipe.id}/")]
-    assert texts == ["Home", "Pipes 2", "Events", "Alerts 1 open", "Schemas", "Look-up tables", "Usage", "API tokens"]
+    assert texts == ["Home", "Pipes 2", "Events", "Alerts 1 open", *OWNER[4:]]
     assert 'class="rail-count rail-open">1' in alices.get("/usage/").text
     acknowledge_alert(alert=alert, by=alice, now=timezone.now())
     assert "Alerts 0" in [text for text, _, _ in rail_of(alices, "/")]
@@ -72,6 +73,7 @@ def test_counts_of_another_tenant_are_its_own(browser_of: BrowserOf, charlie: Us
         ("/schemas/new/", ("Schemas", "true")),
         ("/tables/", ("Look-up tables", "page")),
         ("/usage/", ("Usage", "page")),
+        ("/audit/", ("Audit log", "page")),
         ("/help/causes/", None),
     ],
 )
@@ -88,7 +90,7 @@ def test_menu_for_narrow_windows_has_the_entries_of_the_rail(alices: Client, pip
 
 
 def test_staff_entries_are_only_for_staff(browser_of: BrowserOf, viewer: User, alice: User, staff: User):
-    assert names_of(browser_of(alice)) == CUSTOMER
+    assert names_of(browser_of(alice)) == OWNER
     assert names_of(browser_of(viewer)) == CUSTOMER
     assert "Staff" not in browser_of(alice).get("/").text
     browser = browser_of(staff)

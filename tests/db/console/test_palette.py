@@ -13,7 +13,7 @@ from tests.db.console.truth import BrowserOf
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
-PAGES = ["Home", "Pipes", "Events", "Alerts", "Schemas", "Look-up tables", "Usage"]
+PAGES = ["Home", "Pipes", "Events", "Alerts", "Schemas", "Look-up tables", "Usage", "Audit log"]
 
 
 def targets_of(browser: Client, q: str = "") -> list[tuple[str, str]]:
@@ -51,11 +51,11 @@ def test_at_most_20_targets_are_listed(
     alices: Client, pipe: Pipe, tenant: Tenant, a_spec: MakeSpec, alice: User,
     django_assert_num_queries: DjangoAssertNumQueries,
 ):  # fmt: skip
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(6):
         targets_of(alices)
     for number in range(25):
         create_pipe(tenant=tenant, name=f"pipe <{number:02}>", spec=a_spec(), author=alice)
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(6):
         assert len(targets_of(alices)) == 20
     assert len(targets_of(alices, "pipe <")) == 20
     assert "Showing the first 20" in alices.get("/go/", {"q": "pipe <"}).text

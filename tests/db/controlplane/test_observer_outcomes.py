@@ -347,7 +347,12 @@ def test_trim_reports_that_more_rows_wait_although_deletes_cascade(placed: Pipe,
         Notification.objects.create(alert=alert, channel=channel, what="opened", next_at=AT)
     monkeypatch.setattr(trimming, "AT_ONCE", 2)
     trim_slice = partial(
-        trim, AT + timedelta(days=1_000), attempts_keep_h=1, seals_keep_d=400, ends_keep=timedelta(days=14)
+        trim,
+        AT + timedelta(days=1_000),
+        attempts_keep_h=1,
+        seals_keep_d=400,
+        audit_keep_d=2_000,
+        ends_keep=timedelta(days=14),
     )
     assert [trim_slice() for _ in range(3)] == [True, True, False]
     assert not Alert.objects.exists()

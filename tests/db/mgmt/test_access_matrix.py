@@ -108,6 +108,7 @@ OF_NO_ROW = {
     "/tokens/accounts/<str:account_id>/change/",
     "/tokens/accounts/<str:account_id>/remove/",
     "/tokens/<str:token_id>/revoke/",
+    "/audit/",
     "/pipes/new/",
     "/alerts/",
     "/alerts/channels/",

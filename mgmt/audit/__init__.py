@@ -1,0 +1,1 @@
+"""Audit log of a tenant: which person, token or part of Penstock changed what, and when."""

@@ -144,6 +144,17 @@ def a_key(scene: Scene) -> Mapping[str, Any]:
     return {"key": services.create_api_key(source=scene.pipe.sources.get())[0].id}
 
 
+def a_token(scene: Scene) -> Mapping[str, Any]:
+    made = {"name": "CI", "scope": "read", "days": 1, "now": timezone.now()}
+    token, _ = services.create_token(tenant=scene.tenant, user=scene.alice, by=scene.alice, **made)
+    return {"token": token.id}
+
+
+def a_service_account(scene: Scene) -> Mapping[str, Any]:
+    made = {"name": "ci", "role": "viewer", "by": scene.alice, "now": timezone.now()}
+    return {"account": services.create_service_account(tenant=scene.tenant, **made).id}
+
+
 def closed(scene: Scene) -> Mapping[str, Any]:
     services.close_pipe(pipe=scene.pipe)
     return {}

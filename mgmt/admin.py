@@ -1,6 +1,6 @@
-"""Django admin for staff. Users, tenants and memberships can be changed; all other rows are read-only.
+"""Django admin for staff. User accounts can be changed; all other rows are read-only, because services write them.
 
-No row can be deleted except a membership, so that the history of each change remains.
+No row can be deleted, so that the history of each change remains.
 """
 
 from typing import Any
@@ -77,11 +77,19 @@ class ReadOnlyAdmin(UndeletableAdmin):
 
 
 class MembershipInline(TabularInline):  # type: ignore[misc]
-    """Members of a tenant."""
+    """Members of a tenant; owners change them on the members page."""
 
     model = Membership
     extra = 0
-    autocomplete_fields = ["user"]
+    can_delete = False
+
+    def has_add_permission(self, _request: HttpRequest, _obj: Model | None = None) -> bool:
+        """Return False."""
+        return False
+
+    def has_change_permission(self, _request: HttpRequest, _obj: Model | None = None) -> bool:
+        """Return False."""
+        return False
 
 
 admin.site.unregister(Group)  # roles are memberships, staff are superusers
@@ -99,10 +107,11 @@ class UserAdmin(UndeletableAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
 
 
 @admin.register(Tenant)
-class TenantAdmin(UndeletableAdmin):
-    """Customers and their members."""
+class TenantAdmin(ReadOnlyAdmin):
+    """Customers and their members. Staff create a tenant on the console's page, which also invites its owner."""
 
     list_display = ["name", "id", "created_at"]
+    list_before_template = "tenancy/admin_tenants.html"
     search_fields = ["name", "id"]
     inlines = [MembershipInline]
 

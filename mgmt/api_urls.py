@@ -96,7 +96,16 @@ from mgmt.schemas.api import SchemasView, SchemaView
 from mgmt.sequences.api import SequenceView
 from mgmt.shadows.api import PromoteShadowView, ShadowsView, ShadowView, StopShadowView
 from mgmt.tail.api import TailView
-from mgmt.tenancy.api import DocumentView, MembersView, MeView, ProblemView
+from mgmt.tenancy.api import (
+    DocumentView,
+    InvitationsView,
+    InvitationView,
+    MembersView,
+    MemberView,
+    MeView,
+    ProblemView,
+    ResendInvitationView,
+)
 from mgmt.usage.api import AllUsageView, PipeUsageView, TenantUsageView
 from mgmt.windows.api import CurrentView, WindowsView
 
@@ -277,6 +286,14 @@ urlpatterns = [
     path("tenants/<row_id:tenant>/summary/", SummaryView.as_view(), name="summary"),
     path("tenants/<row_id:tenant>/pipes/", PipeSummariesView.as_view(), name="pipe-summaries"),
     path("tenants/<row_id:tenant>/members/", MembersView.as_view(), name="members"),
+    path("tenants/<row_id:tenant>/members/<str:username>/", MemberView.as_view(), name="member"),
+    path("tenants/<row_id:tenant>/invitations/", InvitationsView.as_view(), name="invitations"),
+    path("tenants/<row_id:tenant>/invitations/<row_id:invitation>/", InvitationView.as_view(), name="invitation"),
+    path(
+        "tenants/<row_id:tenant>/invitations/<row_id:invitation>/resend/",
+        ResendInvitationView.as_view(),
+        name="resend-invitation",
+    ),
     path("tenants/<row_id:tenant>/usage/", TenantUsageView.as_view(), name="tenant-usage"),
     path("tenants/<row_id:tenant>/messages/", TenantMessagesView.as_view(), name="tenant-messages"),
     path("tenants/<row_id:tenant>/undelivered/", TenantUndeliveredView.as_view(), name="tenant-undelivered"),

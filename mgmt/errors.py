@@ -233,6 +233,24 @@ class AlreadyMemberError(ServiceError):
     code = "already-member"
 
 
+class LastOwnerError(ServiceError):
+    """The member is the only owner of the tenant who can sign in."""
+
+    code = "last-owner"
+
+
+class InvitationInvalidError(ServiceError):
+    """The invitation was accepted or revoked, or it has expired."""
+
+    code = "invitation-invalid"
+
+
+class TooManyInvitationsError(ServiceError):
+    """Too many invitations were sent today, to one address or by one tenant."""
+
+    code = "too-many-invitations"
+
+
 class AlreadyPausedError(ServiceError):
     """The controller has an open pause on this cell, or on all cells."""
 

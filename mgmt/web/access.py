@@ -21,6 +21,7 @@ from mgmt.models import (
     Destination,
     DestinationTest,
     IgnoredField,
+    Invitation,
     LookupTable,
     Membership,
     Pipe,
@@ -64,6 +65,7 @@ CHANGE_CHANNELS: Final = Role.EDITOR
 CHANGE_LOOKUPS: Final = Role.EDITOR  # tables and their rows
 CLOSE_PIPE: Final = Role.OWNER
 SHARE_CATALOGUE: Final = Role.OWNER  # with people outside the tenant
+MANAGE_MEMBERS: Final = Role.OWNER  # invite, change roles, remove
 
 
 class Forbidden(Exception):  # noqa: N818 named for what the caller answers
@@ -200,6 +202,18 @@ def get_ignored_field(user: User, pipe_id: str, ignored_id: str, need: str = REA
 def get_channel(user: User, tenant_id: str, channel_id: str, need: str = READ) -> AlertChannel:
     """Return a notification channel of one of the user's tenants. Raises ObjectDoesNotExist, Forbidden."""
     return AlertChannel.objects.get(tenant=get_tenant(user, tenant_id, need), id=storable(channel_id))
+
+
+def get_member(user: User, tenant_id: str, username: str, need: str = READ) -> Membership:
+    """Return a membership of one of the user's tenants, by user name. Raises ObjectDoesNotExist, Forbidden."""
+    rows = Membership.objects.select_related("user", "tenant")
+    return rows.get(tenant=get_tenant(user, tenant_id, need), user__username=storable(username))
+
+
+def get_invitation(user: User, tenant_id: str, invitation_id: str, need: str = READ) -> Invitation:
+    """Return an invitation to one of the user's tenants. Raises ObjectDoesNotExist, Forbidden."""
+    rows = Invitation.objects.select_related("tenant", "invited_by")
+    return rows.get(tenant=get_tenant(user, tenant_id, need), id=storable(invitation_id))
 
 
 def get_catalogue_link(user: User, tenant_id: str, link_id: str, need: str = READ) -> CatalogueLink:

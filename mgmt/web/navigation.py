@@ -56,6 +56,7 @@ def rail(
             _entry("Schemas", "subjects", "g s"),
             _entry("Look-up tables", "tables", "g t"),
             _entry("Usage", "usage", "g u"),
+            _entry("Members", "members", "g m"),
         ]
     groups = [NavGroup("", entries)]
     if is_staff:
@@ -70,6 +71,7 @@ _STAFF: Final = (
     ("Scaling", "scaling"),
     ("Releases", "releases"),
     ("Lost messages", "all_losses"),
+    ("Tenants", "tenants"),
     ("Quotas", "quotas"),
     ("Usage by tenant", "spending"),
     ("Audit log", "audit"),

@@ -47,6 +47,7 @@ class Permissions:
     tables: bool  # look-up tables and their rows
     schemas: bool  # subjects of the schema registry and their versions
     share: bool  # the event catalogue, with people outside the tenant
+    members: bool  # invite, change roles, remove
 
 
 def for_members(view: _View) -> _View:
@@ -195,6 +196,7 @@ def permissions_of(role: str | None) -> Permissions:
         tables=access.may(role, access.CHANGE_LOOKUPS),
         schemas=access.may(role, access.REGISTER_SCHEMA),
         share=access.may(role, access.SHARE_CATALOGUE),
+        members=access.may(role, access.MANAGE_MEMBERS),
     )
 
 

@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from mgmt.tenancy.pages import change_password, staff_sign_in
+from mgmt.tenancy.pages.sign_in import change_password, staff_sign_in
 
 urlpatterns = [
     path("admin/login/", staff_sign_in),

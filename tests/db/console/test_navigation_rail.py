@@ -13,10 +13,10 @@ from tests.db.console.truth import BrowserOf, Truth, plain
 from tests.db.console.undelivered import open_alert
 
 pytestmark = pytest.mark.django_db
-CUSTOMER = ["Home", "Pipes", "Events", "Alerts", "Schemas", "Look-up tables", "Usage"]
+CUSTOMER = ["Home", "Pipes", "Events", "Alerts", "Schemas", "Look-up tables", "Usage", "Members"]
 STAFF = [
-    "Status board", "Control plane", "Cells", "Scaling", "Releases", "Lost messages", "Quotas", "Usage by tenant",
-    "Audit log",
+    "Status board", "Control plane", "Cells", "Scaling", "Releases", "Lost messages", "Tenants", "Quotas",
+    "Usage by tenant", "Audit log",
 ]  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def test_rail_counts_the_pipes_and_the_open_alerts(
     create_pipe(tenant=tenant, name="refunds", spec=a_spec(), author=alice)
     alert = open_alert(truth.pipe, timezone.now())
     texts = [text for text, _, _ in rail_of(alices, f"/pipes/{truth.pipe.id}/")]
-    assert texts == ["Home", "Pipes 2", "Events", "Alerts 1 open", "Schemas", "Look-up tables", "Usage"]
+    assert texts == ["Home", "Pipes 2", "Events", "Alerts 1 open", "Schemas", "Look-up tables", "Usage", "Members"]
     assert 'class="rail-count rail-open">1' in alices.get("/usage/").text
     acknowledge_alert(alert=alert, by=alice, now=timezone.now())
     assert "Alerts 0" in [text for text, _, _ in rail_of(alices, "/")]

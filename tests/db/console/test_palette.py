@@ -13,7 +13,7 @@ from tests.db.console.truth import BrowserOf
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
-PAGES = ["Home", "Pipes", "Events", "Alerts", "Schemas", "Look-up tables", "Usage"]
+PAGES = ["Home", "Pipes", "Events", "Alerts", "Schemas", "Look-up tables", "Usage", "Members"]
 
 
 def targets_of(browser: Client, q: str = "") -> list[tuple[str, str]]:

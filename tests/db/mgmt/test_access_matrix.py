@@ -33,6 +33,7 @@ from mgmt.services import (
     create_catalogue_link,
     create_pipe,
     ignore_field,
+    invite_member,
 )
 from mgmt.web import access
 from tests.db.cast import MakeClient, MakeSpec
@@ -99,6 +100,8 @@ OF_NO_ROW = {
     "/admin/password_change/",
     "/theme/",
     "/tenant/",
+    "/invitations/<str:token>/",
+    "/members/",
     "/usage/",
     "/pipes/new/",
     "/alerts/",
@@ -200,6 +203,11 @@ NEEDS = {
     ("post", "/api/v1/pipes/{pipe}/alerts/{alert}/probe/"): access.HANDLE_ALERT,
     ("post", "/api/v1/pipes/{pipe}/ignored-fields/"): access.HANDLE_ALERT,
     ("delete", "/api/v1/pipes/{pipe}/ignored-fields/{ignored}/"): access.HANDLE_ALERT,
+    ("patch", "/api/v1/tenants/{tenant}/members/bob/"): access.MANAGE_MEMBERS,
+    ("delete", "/api/v1/tenants/{tenant}/members/bob/"): access.MANAGE_MEMBERS,
+    ("post", "/api/v1/tenants/{tenant}/invitations/"): access.MANAGE_MEMBERS,
+    ("delete", "/api/v1/tenants/{tenant}/invitations/{invitation}/"): access.MANAGE_MEMBERS,
+    ("post", "/api/v1/tenants/{tenant}/invitations/{invitation}/resend/"): access.MANAGE_MEMBERS,
     ("post", "/api/v1/tenants/{tenant}/alert-channels/"): access.CHANGE_CHANNELS,
     ("put", "/api/v1/tenants/{tenant}/schemas/config/"): access.CHANGE_SUBJECT,
     ("post", "/api/v1/tenants/{tenant}/schemas/links/"): access.SHARE_CATALOGUE,
@@ -259,6 +267,7 @@ def test_role_may_do_exactly_what_the_table_allows(
         "pipes/{pipe}/rejections/{rejection}/",
         "tenants/{tenant}/alert-channels/{channel}/",
         "tenants/{tenant}/schemas/links/{link}/",
+        "tenants/{tenant}/invitations/{invitation}/",
     ],
 )
 def test_row_of_another_tenant_is_not_found_under_the_users_own_path(
@@ -274,7 +283,7 @@ def test_row_of_another_tenant_is_not_found_under_the_users_own_path(
     ids = {name: row.id for name, row in delivery_rows(pipe).items()}
     own = charlie.tenants.get()
     foreign = create_pipe(tenant=own, name="charlies", spec=a_spec(), author=charlie)
-    method = "delete" if any(kind in path for kind in ("channels", "ignored", "links")) else "get"
+    method = "delete" if any(kind in path for kind in ("channels", "ignored", "links", "invitations")) else "get"
     alices = client_of(User.objects.get(username="alice"))
     charlies = getattr(client_of(charlie), method)(f"/api/v1/{path.format(**ids, pipe=foreign.id, tenant=own.id)}")
     assert charlies.status_code == 404
@@ -336,7 +345,9 @@ def delivery_rows(pipe: Pipe) -> dict[str, Any]:
         most_events=0,
     )
     link, _ = create_catalogue_link(tenant=pipe.tenant, author=by, label="Partner", days=1, now=now)
-    return rows | {"rejection": rejection, "link": link, "replay": replay, "shadow": shadow}
+    invitation = invite_member(tenant=pipe.tenant, email="ada@example.com", role=Role.VIEWER, by=by, now=now)
+    rows |= {"invitation": invitation, "link": link, "replay": replay}
+    return rows | {"rejection": rejection, "shadow": shadow}
 
 
 def ramp_of(pipe: Pipe) -> Ramp:
@@ -410,6 +421,8 @@ def _path(route: Route, pipe: Pipe, *, missing: bool = False) -> str:
         "rejection": "1",
         "ignored_id": "field_0",
         "tenant": pipe.tenant_id,
+        "username": "bob",
+        "invitation": "inv_00000000000000000000",
         "subject": "orders-value",
         "version": "1",
     }

@@ -59,9 +59,9 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         name = form.cleaned_data["username"]
         if user := authenticate(request, username=name, password=form.cleaned_data["password"]):
             login(request, user)
-            return _with_device(redirect(target), user.get_username())
+            return with_device(redirect(target), user.get_username())
         wait_s = wait_of(request)
-        refused, status = (_too_many(wait_s), 429) if wait_s else (_WRONG, 403)
+        refused, status = (too_many(wait_s), 429) if wait_s else (_WRONG, 403)
     context = {"form": form, "next": target, "refused": refused, "theme": theme_of(request)}
     response = render(request, "tenancy/sign_in.html", context, status=status)
     if wait_s:
@@ -79,11 +79,11 @@ def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
     if user is None:
         if not wait_s:
             rate_limits.hit(LINKS_PER_ADDRESS, address, now)
-        refused, status = (_too_many(wait_s), 429) if wait_s else (_SPENT_LINK, 403)
+        refused, status = (too_many(wait_s), 429) if wait_s else (_SPENT_LINK, 403)
         context = {"form": SignInForm(), "next": "/", "refused": refused, "theme": theme_of(request)}
         return render(request, "tenancy/sign_in.html", context, status=status)
     login(request, user, backend=BACKEND)
-    return _with_device(redirect("console:home"), user.get_username())
+    return with_device(redirect("console:home"), user.get_username())
 
 
 @require_http_methods(["GET", "POST"])
@@ -100,7 +100,7 @@ def change_password(request: HttpRequest) -> HttpResponse:
     """Serve the admin site's password change; the old password may be tried ten times an hour."""
     wait_s = rate_limits.hit(PASSWORD_CHANGES, str(request.user.pk), timezone.now()) if request.method == "POST" else 0
     if wait_s:
-        response = render(request, "web/not_now.html", {"why": _too_many(wait_s)}, status=429)
+        response = render(request, "web/not_now.html", {"why": too_many(wait_s)}, status=429)
         response["Retry-After"] = str(wait_s)
         return response
     answer: HttpResponse = site.admin_view(site.password_change, cacheable=True)(request)
@@ -138,12 +138,13 @@ _SPENT_LINK = "This link was already used or has expired. Ask for a new one, or 
 _WRONG = "No account has this name and password. Names are case-sensitive."
 
 
-def _too_many(wait_s: int) -> str:
+def too_many(wait_s: int) -> str:
+    """Return the text for a client that is over a limit of attempts."""
     minutes = ceil(wait_s / 60)
     return f"Too many attempts. Wait {minutes} minute{'' if minutes == 1 else 's'}, then try again."
 
 
-def _with_device(response: HttpResponse, username: str) -> HttpResponse:
+def with_device(response: HttpResponse, username: str) -> HttpResponse:
     """Set the device cookie: failed guesses from elsewhere cannot lock the account out in this browser."""
     response.set_cookie(
         DEVICE_COOKIE,

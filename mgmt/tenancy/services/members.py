@@ -1,0 +1,48 @@
+"""Services of members: change a role, remove a member. A tenant always keeps an owner who can sign in."""
+
+import structlog
+from django.db import transaction
+
+from mgmt.errors import InvalidValue, LastOwnerError
+from mgmt.models import Membership, Tenant, User
+
+log = structlog.get_logger(__name__)
+
+
+@transaction.atomic
+def change_role(*, membership: Membership, role: str, by: User) -> None:
+    """Give a member another role. Raises InvalidValue, LastOwnerError."""
+    if role not in Membership.Role.values:
+        raise InvalidValue("role", f"needs one of {', '.join(Membership.Role.values)}")
+    if role != Membership.Role.OWNER:
+        _keep_an_owner(membership)
+    Membership.objects.filter(pk=membership.pk).update(role=role)
+    membership.role = role
+    _note("role changed", membership, by)
+
+
+@transaction.atomic
+def remove_member(*, membership: Membership, by: User) -> None:
+    """Remove a member, who may be `by`: a member who leaves. Raises LastOwnerError."""
+    _keep_an_owner(membership)
+    _note("member removed", membership, by)
+    Membership.objects.filter(pk=membership.pk).delete()
+
+
+def _keep_an_owner(leaving: Membership) -> None:
+    """Raise LastOwnerError if no other owner can sign in. A lock, because a count cannot be a constraint."""
+    Tenant.objects.select_for_update(no_key=True).get(id=leaving.tenant_id)
+    role = Membership.objects.filter(pk=leaving.pk).values_list("role", flat=True).first()
+    owners = Membership.objects.filter(tenant_id=leaving.tenant_id, role=Membership.Role.OWNER, user__is_active=True)
+    if role == Membership.Role.OWNER and not owners.exclude(pk=leaving.pk).exists():
+        raise LastOwnerError("A tenant needs an owner. Make another member an owner first.")
+
+
+def _note(event: str, membership: Membership, by: User) -> None:
+    log.info(
+        event,
+        tenant=membership.tenant_id,
+        member=membership.user.get_username(),
+        role=membership.role,
+        by=by.get_username(),
+    )

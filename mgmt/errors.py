@@ -239,6 +239,12 @@ class LastOwnerError(ServiceError):
     code = "last-owner"
 
 
+class SecondFactorNeededError(ServiceError):
+    """An owner without a second factor requires one of the tenant's members."""
+
+    code = "second-factor-missing"
+
+
 class InvitationInvalidError(ServiceError):
     """The invitation was accepted or revoked, or it has expired."""
 

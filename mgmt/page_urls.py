@@ -32,7 +32,7 @@ from mgmt.sequences import pages as sequence_pages
 from mgmt.shadows.pages import new as new_shadow_page
 from mgmt.shadows.pages import shadows
 from mgmt.tail import pages as tail_pages
-from mgmt.tenancy.pages import invitations, members, tenants
+from mgmt.tenancy.pages import account, invitations, members, tenants
 from mgmt.tenancy.pages import sign_in as tenancy_pages
 from mgmt.usage.pages import spending, usage
 from mgmt.windows import pages as window_pages
@@ -47,6 +47,7 @@ urlpatterns = [
     path("theme/", tenancy_pages.switch_theme, name="switch_theme"),
     path("tenant/", tenancy_pages.switch_tenant, name="switch_tenant"),
     path("invitations/<str:token>/", invitations.accept_invitation, name="accept_invitation"),
+    path("account/", account.account, name="account"),
     path("members/", members.members, name="members"),
     path("alerts/", alerts.alerts, name="alerts"),
     path("alerts/channels/", channels.channels, name="channels"),

@@ -65,6 +65,7 @@ from mgmt.errors import (
     RolloutOpenError,
     SchemaConflictError,
     SchemaIncompatibleError,
+    SecondFactorNeededError,
     ServiceError,
     ShadowInProgressError,
     SubjectDeprecatedError,
@@ -156,7 +157,7 @@ from mgmt.tenancy.services.invitations import (
     resend_invitation,
     revoke_invitation,
 )
-from mgmt.tenancy.services.members import change_role, remove_member
+from mgmt.tenancy.services.members import change_role, remove_member, set_require_mfa
 from mgmt.tenancy.services.sign_in import make_sign_in_link, user_for_sign_in_token
 from mgmt.tenancy.services.sign_up import sign_up
 from mgmt.tenancy.services.tenants import add_member, create_tenant, open_tenant
@@ -196,6 +197,7 @@ __all__ = [
     "RolloutOpenError",
     "SchemaConflictError",
     "SchemaIncompatibleError",
+    "SecondFactorNeededError",
     "ServiceError",
     "ShadowInProgressError",
     "ShadowRequest",
@@ -303,6 +305,7 @@ __all__ = [
     "set_loss_threshold",
     "set_owner",
     "set_quota",
+    "set_require_mfa",
     "set_scale_policy",
     "set_subject_compatibility",
     "sign_up",

@@ -33,6 +33,9 @@ class Tenant(models.Model):
     name = models.CharField(max_length=80)
     created_at = models.DateTimeField(auto_now_add=True)
     mask_salt = models.TextField(blank=True, editable=False, help_text="Fernet token of the salt of hashing masks.")
+    require_mfa = models.BooleanField(
+        default=False, db_default=False, help_text="Members need a second factor to open the console."
+    )
     members = models.ManyToManyField(User, through="Membership", related_name="tenants")
 
     def __str__(self) -> str:

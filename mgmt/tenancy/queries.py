@@ -1,10 +1,14 @@
-"""Queries of tenants for staff, and of open invitations."""
+"""Queries of tenants for staff, of open invitations, and of second factors."""
 
-from typing import Any
+from typing import Any, Final
 
-from django.db.models import Count, Q, QuerySet
+from allauth.mfa.models import Authenticator
+from django.conf import settings
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
-from mgmt.models import Invitation, Membership, Pipe, Tenant
+from mgmt.models import Invitation, Membership, Pipe, Tenant, User
+
+_SECOND_FACTORS: Final = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
 
 
 def open_invitations(tenant_id: str) -> QuerySet[Invitation]:
@@ -23,3 +27,27 @@ def tenants_for_staff() -> QuerySet[Tenant, Any]:
         pipe_count=Count("pipes", ~Q(pipes__state=Pipe.State.CLOSED), distinct=True),
         invitation_count=Count("invitations", opened, distinct=True),
     ).order_by("-created_at", "-id")
+
+
+def users_with_need() -> QuerySet[User, Any]:
+    """Return the users with `lacks_second_factor`: they need one and have none. Part of the query, so it costs none."""
+    return User.objects.annotate(lacks_second_factor=Q(_needs_one()) & ~Q(_has_one()))
+
+
+def has_second_factor(user: User) -> bool:
+    """Return True if the user has an authenticator app or a passkey."""
+    return bool(Authenticator.objects.filter(user=user, type__in=_SECOND_FACTORS).exists())
+
+
+def is_password_enough(user: User) -> bool:
+    """Return True if the user neither needs nor has a second factor."""
+    return not User.objects.filter(Q(_needs_one()) | Q(_has_one()), pk=user.pk).exists()
+
+
+def _needs_one() -> Q | Exists:
+    as_member = Exists(Membership.objects.filter(user=OuterRef("pk"), tenant__require_mfa=True))
+    return as_member | Q(is_staff=True) if settings.PENSTOCK_STAFF_MFA else as_member
+
+
+def _has_one() -> Exists:
+    return Exists(Authenticator.objects.filter(user=OuterRef("pk"), type__in=_SECOND_FACTORS))

@@ -7,6 +7,7 @@ from rest_framework.exceptions import AuthenticationFailed, PermissionDenied, Th
 from rest_framework.request import Request
 
 from mgmt.tenancy.authentication import wait_of
+from mgmt.tenancy.queries import is_password_enough
 from mgmt.web.problems import ProblemError
 
 
@@ -27,10 +28,17 @@ class LimitedBasicAuthentication(BasicAuthentication):
     www_authenticate_realm = "penstock"
 
     def authenticate_credentials(self, userid: str, password: str, request: Any = None) -> Any:
-        """Check the credentials. Raises Throttled if too many attempts failed, in which case nothing was checked."""
+        """Check the credentials. A password alone is refused for an account that needs or has a second factor.
+
+        Raises Throttled if too many attempts failed, in which case nothing was checked; ProblemError
+        second-factor-required.
+        """
         try:
-            return super().authenticate_credentials(userid, password, request)
+            user, auth = super().authenticate_credentials(userid, password, request)
         except AuthenticationFailed:
             if seconds := wait_of(request):
                 raise Throttled(seconds) from None
             raise
+        if not is_password_enough(user):
+            raise ProblemError("second-factor-required")
+        return user, auth

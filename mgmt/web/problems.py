@@ -54,6 +54,12 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
         "The CSRF token is missing or wrong",
         "Send the token of the CSRF cookie as X-CSRFToken, together with the session cookie.",
     ),
+    "second-factor-required": ProblemType(
+        403,
+        "A second factor is required",
+        "The account needs or has a second factor, so its password alone opens nothing. In the console, set one up on "
+        "the account page; in programs, use an API token instead of the password.",
+    ),
     "role-too-low": ProblemType(
         403, "Your role does not allow this", "Ask an owner of the tenant for the role that `detail` names."
     ),
@@ -162,6 +168,9 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
     "already-member": ProblemType(409, "The user is already a member", "Change the role of the existing membership."),
     "last-owner": ProblemType(
         409, "The tenant needs an owner", "Make another member an owner first, then change or remove this one."
+    ),
+    "second-factor-missing": ProblemType(
+        409, "You have no second factor", "Set one up on the account page, then require it of all members."
     ),
     "invitation-invalid": ProblemType(
         409, "The invitation is not valid", "It was accepted or revoked, or it has expired. Invite the person again."

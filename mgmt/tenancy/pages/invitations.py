@@ -4,10 +4,12 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Any, Final
 
+from allauth.account.internal.flows.login import perform_login, perform_password_login
+from allauth.account.models import Login
 from django.contrib import messages
-from django.contrib.auth import login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
@@ -15,8 +17,6 @@ from django.views.decorators.http import require_http_methods
 
 from mgmt import services
 from mgmt.models import Invitation, User
-from mgmt.tenancy.authentication import BACKEND
-from mgmt.tenancy.pages.sign_in import with_device
 from mgmt.tenancy.services import rate_limits
 from mgmt.tenancy.services.rate_limits import CountedTry, TryLimit, network_of
 from mgmt.tenancy.services.sign_up import has_account
@@ -60,20 +60,31 @@ def _accept(request: HttpRequest, invitation: Invitation, now: datetime) -> Http
 
 def _join(request: HttpRequest, invitation: Invitation, user: User, now: datetime) -> HttpResponse:
     services.accept_invitation(invitation=invitation, user=user, now=now)
-    return _welcome(request, invitation)
+    _welcome(request, invitation)
+    return redirect("console:home")
 
 
 def _sign_up(request: HttpRequest, invitation: Invitation, now: datetime) -> HttpResponse:
-    username, password = request.POST.get("username", ""), request.POST.get("password", "")
-    user = services.sign_up(invitation=invitation, username=username, password=password, now=now)
-    login(request, user, backend=BACKEND)
-    return with_device(_welcome(request, invitation), user.get_username())
+    """Create the account. With a passkey instead of a password, django-allauth's next page makes the passkey."""
+    by_passkey = "passkey" in request.POST
+    password = None if by_passkey else request.POST.get("password", "")
+    user = services.sign_up(
+        invitation=invitation, username=request.POST.get("username", ""), password=password, now=now
+    )
+    _welcome(request, invitation)
+    sign_in = Login(user=user, redirect_url=reverse("console:home"), signup=True)
+    answer: HttpResponse
+    if by_passkey:
+        sign_in.state["passkey_signup"] = True
+        answer = perform_login(request, sign_in)
+    else:
+        answer = perform_password_login(request, {"username": user.get_username()}, sign_in)
+    return answer
 
 
-def _welcome(request: HttpRequest, invitation: Invitation) -> HttpResponse:
+def _welcome(request: HttpRequest, invitation: Invitation) -> None:
     choose_tenant(request, invitation.tenant)
     messages.success(request, f"You are now a member of {invitation.tenant.name}.", "fine")
-    return redirect("console:home")
 
 
 def _page(

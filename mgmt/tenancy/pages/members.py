@@ -21,7 +21,7 @@ _Action = Callable[[HttpRequest, Tenant], HttpResponse]
 @for_members
 @require_http_methods(["GET", "POST"])
 def members(request: HttpRequest) -> HttpResponse:
-    """List members and open invitations. A POST names its action: invite, role, remove, leave, resend or revoke."""
+    """List members and open invitations; a POST runs the one of _ACTIONS that it names, or else invites."""
     tenant = selected_tenant(request)
     if request.method != "POST":
         return _page(request, tenant)
@@ -83,12 +83,21 @@ def _revoke(request: HttpRequest, tenant: Tenant) -> HttpResponse:
     return redirect("console:members")
 
 
+def _require_mfa(request: HttpRequest, tenant: Tenant) -> HttpResponse:
+    viewer, required = viewer_of(request), request.POST.get("require_mfa") == "yes"
+    tenant = access.get_tenant(viewer, tenant.id, access.MANAGE_MEMBERS)
+    words = "Members now need a second factor." if required else "Members no longer need a second factor."
+    act_and_report(request, lambda: services.set_require_mfa(tenant=tenant, required=required, by=viewer), words)
+    return redirect("console:members")
+
+
 _ACTIONS: Final[dict[str, _Action]] = {
     "role": _change_role,
     "remove": _remove,
     "leave": _leave,
     "resend": _resend,
     "revoke": _revoke,
+    "require_mfa": _require_mfa,
 }
 
 

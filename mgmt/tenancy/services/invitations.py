@@ -11,6 +11,7 @@ from smtplib import SMTPException
 from typing import Final
 
 import structlog
+from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.mail import send_mail
@@ -131,8 +132,17 @@ def accept_invitation(*, invitation: Invitation, user: User, now: datetime) -> M
     membership, _is_new = Membership.objects.get_or_create(
         tenant_id=invitation.tenant_id, user=user, defaults={"role": invitation.role}
     )
+    _confirm_address(invitation.email, user)
     log.info("invitation accepted", tenant=invitation.tenant_id, invitation=invitation.id, by=user.get_username())
     return membership
+
+
+def _confirm_address(email: str, user: User) -> None:
+    """Mark the address of the account as confirmed if the link was sent to it."""
+    taken = EmailAddress.objects.filter(email=email, verified=True).exists()
+    if user.email.lower() == email and not taken:
+        EmailAddress.objects.filter(user=user, primary=True).exclude(email=email).update(primary=False)
+        EmailAddress.objects.update_or_create(user=user, email=email, defaults={"verified": True, "primary": True})
 
 
 def mail_invitation(*, invitation: Invitation, token: str) -> None:

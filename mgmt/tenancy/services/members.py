@@ -1,10 +1,14 @@
-"""Services of members: change a role, remove a member. A tenant always keeps an owner who can sign in."""
+"""Services of members: change a role, remove a member, require a second factor.
+
+A tenant always keeps an owner who can sign in.
+"""
 
 import structlog
 from django.db import transaction
 
-from mgmt.errors import InvalidValue, LastOwnerError
+from mgmt.errors import InvalidValue, LastOwnerError, SecondFactorNeededError
 from mgmt.models import Membership, Tenant, User
+from mgmt.tenancy.queries import has_second_factor
 
 log = structlog.get_logger(__name__)
 
@@ -27,6 +31,18 @@ def remove_member(*, membership: Membership, by: User) -> None:
     _keep_an_owner(membership)
     _note("member removed", membership, by)
     Membership.objects.filter(pk=membership.pk).delete()
+
+
+def set_require_mfa(*, tenant: Tenant, required: bool, by: User) -> None:
+    """Require a second factor of the tenant's members, or no longer. Safe to repeat.
+
+    Raises SecondFactorNeededError if `by` has none: they would lock themselves out.
+    """
+    if required and not has_second_factor(by):
+        raise SecondFactorNeededError("Set up a second factor for your own account first.")
+    Tenant.objects.filter(id=tenant.id).update(require_mfa=required)
+    tenant.require_mfa = required
+    log.info("second factor required" if required else "second factor optional", tenant=tenant.id, by=by.get_username())
 
 
 def _keep_an_owner(leaving: Membership) -> None:

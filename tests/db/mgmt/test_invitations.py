@@ -176,6 +176,7 @@ def test_new_person_signs_up_with_the_invited_address(tenant: Tenant, alice: Use
         ("", PASSWORD, "username"),
         ("a b", PASSWORD, "username"),
         ("Alice", PASSWORD, "username"),
+        ("ada@example.com", PASSWORD, "username"),
         ("ada", "short", "password"),
         ("ada", "ada@example.com", "password"),
         ("ada", "", "password"),

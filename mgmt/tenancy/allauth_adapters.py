@@ -19,9 +19,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
-from mgmt.tenancy.device_cookie import with_device
+from mgmt.tenancy.device_cookie import DEVICE_COOKIE, with_device
 from mgmt.tenancy.secrets import decrypt, encrypt
 from mgmt.tenancy.services.rotation import SECOND_FACTOR_PLACE
+from mgmt.tenancy.services.sign_in_limits import attempt_of, note_success
 
 _EMAIL_STAGE: Final = "allauth.account.stages.EmailVerificationStage"
 log = structlog.get_logger(__name__)
@@ -45,6 +46,13 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # the packag
     def get_password_change_redirect_url(self, _request: HttpRequest) -> str:
         """Return the account page."""
         return reverse("console:account")
+
+    def set_password(self, user: Any, password: str) -> None:
+        """Set the password and reset the failures from this address: the user has proved who they are otherwise."""
+        super().set_password(user, password)
+        meta, cookies = _request().META, _request().COOKIES
+        device, address = cookies.get(DEVICE_COOKIE, ""), meta.get("REMOTE_ADDR", "")
+        note_success(attempt_of(username=user.get_username(), address=address, device=device))
 
     def get_reset_password_from_key_url(self, key: str) -> str:
         """Return the link of the e-mail, with the configured address: the request's Host header is the client's."""

@@ -123,6 +123,21 @@ def test_forgotten_password_is_reset_by_mail(alice: User, client: Client):
     assert "Set a new password" not in Client().get(found[1], follow=True).text  # the link worked once
 
 
+def test_locked_out_user_signs_in_after_a_reset(alice: User):
+    guesser, locked = Client(REMOTE_ADDR="203.0.113.1"), Client(REMOTE_ADDR="203.0.113.2")
+    for client in (guesser, locked):
+        for _ in range(PER_ACCOUNT_AND_ADDRESS.most):
+            sign_in(client, password="wrong")
+        assert sign_in(client).status_code == 429
+    locked.post("/account/password/reset/", {"email": "alice@example.com"})
+    found = re.search(r"https?://[^/]+(/account/password/reset/key/\S+)", str(mail.outbox[0].body))
+    assert found
+    form = locked.get(found[1], follow=True).redirect_chain[-1][0]
+    locked.post(form, {"password1": NEW, "password2": NEW})
+    assert sign_in(locked, password=NEW).status_code == 302
+    assert sign_in(guesser, password=NEW).status_code == 429
+
+
 def test_reset_link_names_the_configured_host(alice: User, settings: Settings):
     settings.ALLOWED_HOSTS = ["*"]
     Client(headers={"host": "evil.example.com"}).post("/account/password/reset/", {"email": "alice@example.com"})

@@ -6,14 +6,12 @@ from urllib.parse import urlsplit
 
 import structlog
 from allauth.account.adapter import DefaultAccountAdapter
-from allauth.account.forms import ChangePasswordForm
 from allauth.core import context
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
-from django import forms
 from django.conf import settings
-from django.contrib.auth import authenticate
+from django.contrib import messages
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -34,6 +32,11 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # the packag
     def is_open_for_signup(self, _request: HttpRequest) -> bool:
         """Return False: an invitation link has its own page (mgmt.tenancy.pages.invitations)."""
         return False
+
+    def add_message(self, request: HttpRequest, level: int, *args: Any, **kwargs: Any) -> None:
+        """Queue a flash message with the class of the console's notes."""
+        kwargs["extra_tags"] = "bad" if level >= messages.WARNING else "fine"
+        super().add_message(request, level, *args, **kwargs)
 
     def get_login_stages(self) -> list[str]:
         """Return the stages without that of the address: an invitation confirms it, and older accounts have none."""
@@ -88,18 +91,6 @@ class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc]
         """Return the name and the host for which browsers store passkeys."""
         entity: dict[str, str] = super().get_public_key_credential_rp_entity()
         return entity | {"name": "Penstock"}
-
-
-class LimitedChangePasswordForm(ChangePasswordForm):  # type: ignore[misc]
-    """Password change whose check of the current password counts against the limits of sign-in."""
-
-    def clean_oldpassword(self) -> str:
-        """Check the current password in the authentication backend."""
-        password: str = self.cleaned_data["oldpassword"]
-        user = authenticate(_request(), username=self.user.get_username(), password=password)
-        if user is None or user.pk != self.user.pk:
-            raise forms.ValidationError("The current password is wrong, or there were too many attempts. Wait a while.")
-        return password
 
 
 def _request() -> HttpRequest:

@@ -217,7 +217,7 @@ SIGN_IN_LINK_MAX_AGE_S = 24 * 3600
 
 # -- django-allauth (docs/decisions/0120): password reset, e-mail, second factors, passkeys and sessions
 ACCOUNT_ADAPTER = "mgmt.tenancy.allauth_adapters.AccountAdapter"
-ACCOUNT_FORMS = {"change_password": "mgmt.tenancy.allauth_adapters.LimitedChangePasswordForm"}
+ACCOUNT_FORMS = {"change_password": "mgmt.tenancy.allauth_forms.LimitedChangePasswordForm"}
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "mandatory"  # of a changed address; sign-in does not wait for it (the adapter)
@@ -231,8 +231,10 @@ ACCOUNT_RATE_LIMITS = {"reset_password": "20/h/ip,5/h/key", "change_password": "
 # Members of staff need a second factor. Off in development, where the box prints a sign-in link for the staff account.
 PENSTOCK_STAFF_MFA = env.bool("PENSTOCK_STAFF_MFA", PRODUCTION)
 MFA_ADAPTER = "mgmt.tenancy.allauth_adapters.MfaAdapter"
+MFA_FORMS = {"add_webauthn": "mgmt.tenancy.allauth_forms.PasskeyForm"}
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = MFA_PASSKEY_SIGNUP_ENABLED = True
+MFA_ALLOW_UNVERIFIED_EMAIL = True  # an account is never made for an address of another person: sign-up is by invitation
 MFA_TOTP_ISSUER = "Penstock"
 MFA_TOTP_TOLERANCE = 1
 

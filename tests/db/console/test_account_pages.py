@@ -207,6 +207,19 @@ def test_authenticator_app_is_asked_for_after_the_password(browser: Client, alic
     assert again.get("/").status_code == 302
 
 
+def test_account_with_an_unconfirmed_address_can_set_up_a_second_factor(browser: Client, alice: User):
+    EmailAddress.objects.update(verified=False)
+    assert "Not confirmed" in browser.get("/account/").text
+    browser.get("/account/email/")
+    add_passkey(browser)
+    assert "Laptop" in browser.get("/account/").text
+
+
+def test_refusals_of_the_account_pages_are_not_shown_as_successes(client: Client, alice: User):
+    client.post("/account/mfa/webauthn/login/", {"credential": "{}"})
+    assert 'class="note note-bad' in client.get("/sign-in/").text
+
+
 def test_codes_are_limited_by_account(browser: Client, alice: User):
     secret = add_app(browser)
     cache.clear()

@@ -1,10 +1,13 @@
-"""Django admin for staff. Users, tenants and memberships can be changed; all other rows are read-only.
+"""Django admin for staff. User accounts can be changed; all other rows are read-only, because services write them.
 
-No row can be deleted except a membership, so that the history of each change remains.
+No row can be deleted except a second factor, so that the history of each change remains.
 """
 
 from typing import Any
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
@@ -81,14 +84,24 @@ class ReadOnlyAdmin(UndeletableAdmin):
 
 
 class MembershipInline(TabularInline):  # type: ignore[misc]
-    """Members of a tenant."""
+    """Members of a tenant; owners change them on the members page."""
 
     model = Membership
     extra = 0
-    autocomplete_fields = ["user"]
+    can_delete = False
+
+    def has_add_permission(self, _request: HttpRequest, _obj: Model | None = None) -> bool:
+        """Return False."""
+        return False
+
+    def has_change_permission(self, _request: HttpRequest, _obj: Model | None = None) -> bool:
+        """Return False."""
+        return False
 
 
 admin.site.unregister(Group)  # roles are memberships, staff are superusers
+for _model in (EmailAddress, Authenticator, UserSession):  # django-allauth's own admin permits every change
+    admin.site.unregister(_model)
 
 
 @admin.register(User)
@@ -102,11 +115,35 @@ class UserAdmin(UndeletableAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
     readonly_fields = ["last_login", "date_joined"]
 
 
+@admin.register(EmailAddress)
+class EmailAddressAdmin(ReadOnlyAdmin):
+    """E-mail addresses of accounts; the user confirms a new one on the account page."""
+
+    list_display = ["email", "user", "verified", "primary"]
+    list_select_related = ["user"]
+    search_fields = ["email", "user__username"]
+
+
+@admin.register(Authenticator)
+class AuthenticatorAdmin(ReadOnlyAdmin):
+    """Second factors, without their secrets. Staff delete those of a user who has lost them."""
+
+    list_display = ["user", "type", "created_at", "last_used_at"]
+    list_select_related = ["user"]
+    search_fields = ["user__username"]
+    exclude = ["data"]
+
+    def has_delete_permission(self, _request: HttpRequest, _obj: Model | None = None) -> bool:
+        """Return True: there is no other help for a user without their devices and recovery codes."""
+        return True
+
+
 @admin.register(Tenant)
-class TenantAdmin(UndeletableAdmin):
-    """Customers and their members."""
+class TenantAdmin(ReadOnlyAdmin):
+    """Customers and their members. Staff create a tenant on the console's page, which also invites its owner."""
 
     list_display = ["name", "id", "created_at"]
+    list_before_template = "tenancy/admin_tenants.html"
     search_fields = ["name", "id"]
     inlines = [MembershipInline]
 

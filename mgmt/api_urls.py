@@ -101,7 +101,16 @@ from mgmt.schemas.api import SchemasView, SchemaView
 from mgmt.sequences.api import SequenceView
 from mgmt.shadows.api import PromoteShadowView, ShadowsView, ShadowView, StopShadowView
 from mgmt.tail.api import TailView
-from mgmt.tenancy.api import DocumentView, MembersView, MeView, ProblemView
+from mgmt.tenancy.api import (
+    DocumentView,
+    InvitationsView,
+    InvitationView,
+    MembersView,
+    MemberView,
+    MeView,
+    ProblemView,
+    ResendInvitationView,
+)
 from mgmt.tokens.api import ServiceAccountsView, ServiceAccountView, TokensView, TokenView
 from mgmt.usage.api import AllUsageView, PipeUsageView, TenantUsageView
 from mgmt.windows.api import CurrentView, WindowsView
@@ -287,6 +296,14 @@ urlpatterns = [
     path("tenants/<row_id:tenant>/summary/", SummaryView.as_view(), name="summary"),
     path("tenants/<row_id:tenant>/pipes/", PipeSummariesView.as_view(), name="pipe-summaries"),
     path("tenants/<row_id:tenant>/members/", MembersView.as_view(), name="members"),
+    path("tenants/<row_id:tenant>/members/<str:username>/", MemberView.as_view(), name="member"),
+    path("tenants/<row_id:tenant>/invitations/", InvitationsView.as_view(), name="invitations"),
+    path("tenants/<row_id:tenant>/invitations/<row_id:invitation>/", InvitationView.as_view(), name="invitation"),
+    path(
+        "tenants/<row_id:tenant>/invitations/<row_id:invitation>/resend/",
+        ResendInvitationView.as_view(),
+        name="resend-invitation",
+    ),
     path("tenants/<row_id:tenant>/tokens/", TokensView.as_view(), name="tokens"),
     path("tenants/<row_id:tenant>/tokens/<row_id:token>/", TokenView.as_view(), name="token"),
     path("tenants/<row_id:tenant>/service-accounts/", ServiceAccountsView.as_view(), name="service-accounts"),

@@ -239,6 +239,30 @@ class AlreadyMemberError(ServiceError):
     code = "already-member"
 
 
+class LastOwnerError(ServiceError):
+    """The member is the only owner of the tenant who can sign in."""
+
+    code = "last-owner"
+
+
+class SecondFactorNeededError(ServiceError):
+    """An owner without a second factor requires one of the tenant's members."""
+
+    code = "second-factor-missing"
+
+
+class InvitationInvalidError(ServiceError):
+    """The invitation was accepted or revoked, or it has expired."""
+
+    code = "invitation-invalid"
+
+
+class TooManyInvitationsError(ServiceError):
+    """Too many invitations were sent today, to one address or by one tenant."""
+
+    code = "too-many-invitations"
+
+
 class AlreadyPausedError(ServiceError):
     """The controller has an open pause on this cell, or on all cells."""
 

@@ -48,7 +48,7 @@ from mgmt.rejections.models import Rejection, RejectionMinute
 from mgmt.replays.models import Backfill, Replay
 from mgmt.sequences.models import SequenceBreakRow
 from mgmt.shadows.models import Shadow
-from mgmt.tenancy.models import LimitCount, Membership, Tenant, User
+from mgmt.tenancy.models import Invitation, LimitCount, Membership, Tenant, User
 from mgmt.tokens.models import ApiToken, ServiceAccount
 from mgmt.usage.models import Usage
 
@@ -84,6 +84,7 @@ __all__ = [
     "HighOffset",
     "IgnoredField",
     "Incident",
+    "Invitation",
     "KafkaCheck",
     "LagRow",
     "LaneSignal",

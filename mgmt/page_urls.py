@@ -33,7 +33,8 @@ from mgmt.sequences import pages as sequence_pages
 from mgmt.shadows.pages import new as new_shadow_page
 from mgmt.shadows.pages import shadows
 from mgmt.tail import pages as tail_pages
-from mgmt.tenancy import pages as tenancy_pages
+from mgmt.tenancy.pages import account, invitations, members, tenants
+from mgmt.tenancy.pages import sign_in as tenancy_pages
 from mgmt.tokens import pages as token_pages
 from mgmt.usage.pages import spending, usage
 from mgmt.windows import pages as window_pages
@@ -47,6 +48,9 @@ urlpatterns = [
     path("sign-out/", tenancy_pages.sign_out, name="sign_out"),
     path("theme/", tenancy_pages.switch_theme, name="switch_theme"),
     path("tenant/", tenancy_pages.switch_tenant, name="switch_tenant"),
+    path("invitations/<str:token>/", invitations.accept_invitation, name="accept_invitation"),
+    path("account/", account.account, name="account"),
+    path("members/", members.members, name="members"),
     path("alerts/", alerts.alerts, name="alerts"),
     path("alerts/channels/", channels.channels, name="channels"),
     path("alerts/confirm/<str:token>/", channels.confirm, name="confirm_channel"),
@@ -87,6 +91,7 @@ urlpatterns = [
     path("staff/audit/", audit.audit, name="audit"),
     path("staff/scaling/", scaling.scaling, name="scaling"),
     path("staff/scaling/<slug:cell>/<slug:kind>/", scaling.scale_group, name="scale_group"),
+    path("staff/tenants/", tenants.tenants, name="tenants"),
     path("staff/quotas/", quota_pages.quotas, name="quotas"),
     path("staff/quotas/<str:tenant_id>/", quota_pages.tenant_quota, name="tenant_quota"),
     path("staff/usage/", spending.spending, name="spending"),

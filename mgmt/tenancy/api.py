@@ -1,8 +1,9 @@
-"""The signed-in user, the members of a tenant, the meanings of error codes, and the OpenAPI document."""
+"""The signed-in user, members and invitations, the meanings of error codes, and the OpenAPI document."""
 
 from functools import cache
 
 from django.http import HttpResponse
+from django.utils import timezone
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.views import SpectacularAPIView
 from rest_framework.exceptions import NotFound
@@ -10,9 +11,19 @@ from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from mgmt.tenancy.serializers import MEMBERS_EXAMPLE, MemberOut, MemberPageOut, MeOut
+from mgmt.services import change_role, invite_member, remove_member, resend_invitation, revoke_invitation
+from mgmt.tenancy.queries import members_of, open_invitations
+from mgmt.tenancy.serializers import (
+    MEMBERS_EXAMPLE,
+    InvitationIn,
+    InvitationOut,
+    MemberOut,
+    MemberPageOut,
+    MeOut,
+    RoleIn,
+)
 from mgmt.web import access
-from mgmt.web.api_view import StrictView, View
+from mgmt.web.api_view import StrictView, View, body_of
 from mgmt.web.openapi import PAGE_PARAMETERS, answers, example, operation
 from mgmt.web.pagination import NumberPage, page_of
 from mgmt.web.problems import PROBLEMS
@@ -46,10 +57,92 @@ class MembersView(View):
 
         Service accounts have their own list.
         """
-        members = access.get_tenant(self.user, tenant).memberships.filter(user__is_service_account=False)
-        members = members.select_related("user")
+        members = members_of(access.get_tenant(self.user, tenant).id)
         rows, paginator = page_of(members, request, NumberPage())
         return paginator.get_paginated_response(MemberOut(rows, many=True).data)
+
+
+class MemberView(View):
+    """One member of a tenant."""
+
+    @operation(
+        "change_member_role",
+        request=RoleIn,
+        responses=answers(200, MemberOut, "invalid", "role-too-low", "not-found", "last-owner"),
+    )
+    def patch(self, request: Request, tenant: str, username: str) -> Response:
+        """Change the role of a member. The last owner who can sign in keeps their role."""
+        row = access.get_member(self.user, tenant, username, access.MANAGE_MEMBERS)
+        change_role(membership=row, role=body_of(request, RoleIn)["role"], by=self.user)
+        return Response(MemberOut(row).data)
+
+    @operation("remove_member", responses=answers(204, None, "role-too-low", "not-found", "last-owner"))
+    def delete(self, _request: Request, tenant: str, username: str) -> Response:
+        """Remove a member; with your own user name, leave the tenant. It keeps an owner who can sign in."""
+        leaves = username == self.user.get_username() and self.user.grant is None  # not by token, of any scope
+        row = access.get_member(self.user, tenant, username, access.READ if leaves else access.MANAGE_MEMBERS)
+        remove_member(membership=row, by=self.user)
+        return Response(status=204)
+
+
+class InvitationsView(View):
+    """Open invitations of a tenant. There are at most 100, and so no pages."""
+
+    @operation("list_invitations", responses=answers(200, InvitationOut(many=True), "not-found"))
+    def get(self, _request: Request, tenant: str) -> Response:
+        """List the invitations that were neither accepted nor revoked, newest first, also expired ones."""
+        rows = open_invitations(access.get_tenant(self.user, tenant).id)
+        return Response(InvitationOut(rows, many=True).data)
+
+    @operation(
+        "invite_member",
+        request=InvitationIn,
+        responses=answers(
+            201,
+            InvitationOut,
+            "invalid",
+            "role-too-low",
+            "not-found",
+            "already-member",
+            "name-taken",
+            "limit-reached",
+            "too-many-invitations",
+        ),
+    )
+    def post(self, request: Request, tenant: str) -> Response:
+        """Invite a person by e-mail. The link in it is valid for 7 days; `mail_error` says if it was not sent."""
+        row = access.get_tenant(self.user, tenant, access.MANAGE_MEMBERS)
+        body = body_of(request, InvitationIn)
+        invitation = invite_member(tenant=row, email=body["email"], role=body["role"], by=self.user, now=timezone.now())
+        return Response(InvitationOut(invitation).data, status=201)
+
+
+class InvitationView(View):
+    """One invitation."""
+
+    @operation("revoke_invitation", responses=answers(204, None, "role-too-low", "not-found"))
+    def delete(self, _request: Request, tenant: str, invitation: str) -> Response:
+        """Revoke an invitation. Repeating the request changes nothing."""
+        row = access.get_invitation(self.user, tenant, invitation, access.MANAGE_MEMBERS)
+        revoke_invitation(invitation=row, by=self.user, now=timezone.now())
+        return Response(status=204)
+
+
+class ResendInvitationView(View):
+    """Further e-mail of an invitation."""
+
+    @operation(
+        "resend_invitation",
+        request=None,
+        responses=answers(
+            200, InvitationOut, "role-too-low", "not-found", "invitation-invalid", "too-many-invitations"
+        ),
+    )
+    def post(self, _request: Request, tenant: str, invitation: str) -> Response:
+        """Send a new link, valid for 7 days from now. Earlier links of the invitation no longer work."""
+        row = access.get_invitation(self.user, tenant, invitation, access.MANAGE_MEMBERS)
+        sent = resend_invitation(invitation=row, by=self.user, now=timezone.now())
+        return Response(InvitationOut(sent).data)
 
 
 class ProblemView(StrictView):

@@ -6,14 +6,16 @@ The sign-in page, the API and each later caller of django.contrib.auth.authentic
 from typing import Any, Final
 
 import structlog
+from allauth.account.models import EmailAddress
 from django.contrib.auth.backends import ModelBackend
 from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 
 from mgmt.models import User
+from mgmt.tenancy.device_cookie import DEVICE_COOKIE
+from mgmt.tenancy.queries import users_with_need
 from mgmt.tenancy.services.sign_in_limits import attempt_of, note_failure, note_success, wait_for_attempt_s
 
-DEVICE_COOKIE: Final = "penstock_device"
 BACKEND: Final = "mgmt.tenancy.authentication.LimitedBackend"
 log = structlog.get_logger(__name__)
 
@@ -26,12 +28,14 @@ class LimitedBackend(ModelBackend):
     ) -> User | None:
         """Return the user; None for a wrong name, a wrong password or an account that is not active.
 
+        username: the user name, or the confirmed e-mail address of the account
+
         Over a limit no password is checked, for any account; `wait_of(request)` then returns the remaining seconds.
         Raises PermissionDenied over a limit.
         """
         if username is None or password is None:
             return None
-        username, now = username.replace("\0", "\ufffd"), timezone.now()
+        username, now = _user_name_of(username.replace("\0", "\ufffd")), timezone.now()
         meta, cookies = getattr(request, "META", {}), getattr(request, "COOKIES", {})
         attempt = attempt_of(
             username=username, address=meta.get("REMOTE_ADDR", ""), device=cookies.get(DEVICE_COOKIE, "")
@@ -51,6 +55,19 @@ class LimitedBackend(ModelBackend):
     def user_can_authenticate(self, user: Any) -> bool:
         """Return True for an active account of a person: service accounts never sign in."""
         return super().user_can_authenticate(user) and not user.is_service_account
+
+    def get_user(self, user_id: Any) -> User | None:
+        """Return the user of a session, with `lacks_second_factor`."""
+        user: User | None = users_with_need().filter(pk=user_id).first()
+        return user if user is not None and self.user_can_authenticate(user) else None
+
+
+def _user_name_of(name: str) -> str:
+    """Return the user name of the account with this confirmed address; the text itself if there is none."""
+    if "@" not in name:
+        return name
+    confirmed = EmailAddress.objects.filter(email=name.strip().lower(), verified=True)
+    return confirmed.values_list("user__username", flat=True).first() or name
 
 
 def wait_of(request: Any) -> int:

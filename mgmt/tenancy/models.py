@@ -1,9 +1,11 @@
 """Models of users, tenants, roles and rate-limit counters."""
 
+from datetime import datetime
 from typing import NamedTuple
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
+from django.db.models import Q
 
 from mgmt.ids import id_maker
 
@@ -35,6 +37,9 @@ class Tenant(models.Model):
     name = models.CharField(max_length=80)
     created_at = models.DateTimeField(auto_now_add=True)
     mask_salt = models.TextField(blank=True, editable=False, help_text="Fernet token of the salt of hashing masks.")
+    require_mfa = models.BooleanField(
+        default=False, db_default=False, help_text="Members need a second factor to open the console."
+    )
     members = models.ManyToManyField(User, through="Membership", related_name="tenants")
 
     def __str__(self) -> str:
@@ -61,6 +66,40 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} is {self.role} of {self.tenant}"
+
+
+class Invitation(models.Model):
+    """Invitation of a person to a tenant, by e-mail. The link's token is random; the row has its digest only."""
+
+    id = models.CharField(primary_key=True, max_length=32, default=id_maker("inv"), editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="invitations")
+    email = models.EmailField(help_text="In lower case.")
+    role = models.CharField(max_length=8, choices=Membership.Role)
+    digest = models.CharField(max_length=64, unique=True, help_text="SHA-256 of the token of the newest e-mail.")
+    invited_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField()
+    sent_at = models.DateTimeField(help_text="Time of the newest e-mail.")
+    mail_error = models.CharField(max_length=300, blank=True, help_text="Reason why the newest e-mail was not sent.")
+    expires_at = models.DateTimeField()
+    accepted_at = models.DateTimeField(null=True)
+    accepted_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "email"],
+                condition=Q(accepted_at=None, revoked_at=None),
+                name="one_open_invitation_per_tenant_and_address",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.email} as {self.role} of {self.tenant}"
+
+    def is_valid_at(self, now: datetime) -> bool:
+        """Return True if the invitation can be accepted."""
+        return self.accepted_at is None and self.revoked_at is None and now < self.expires_at
 
 
 class LimitCount(models.Model):

@@ -1,10 +1,11 @@
-"""Bodies of the API: the signed-in user and the tenants."""
+"""Bodies of the API: the signed-in user, the tenants, members and invitations."""
 
 from typing import Any, Final
 
+from django.utils import timezone
 from rest_framework import serializers
 
-from mgmt.models import ApiToken, Membership
+from mgmt.models import ApiToken, Invitation, Membership
 from mgmt.web.serializers import PageOut
 
 
@@ -46,6 +47,36 @@ class MemberPageOut(PageOut):
     """A page of members, newest membership first."""
 
     results = MemberOut(many=True)
+
+
+class RoleIn(serializers.Serializer[Any]):
+    """The new role of a member."""
+
+    role = serializers.ChoiceField(Membership.Role.choices)
+
+
+class InvitationIn(serializers.Serializer[Any]):
+    """A person to invite."""
+
+    email = serializers.CharField(max_length=254)
+    role = serializers.ChoiceField(Membership.Role.choices)
+
+
+class InvitationOut(serializers.Serializer[Any]):
+    """An open invitation. Its link is only in the e-mail."""
+
+    id = serializers.CharField()
+    email = serializers.CharField()
+    role = serializers.ChoiceField(Membership.Role.choices)
+    invited_by = serializers.CharField(source="invited_by.username", default=None, allow_null=True)
+    sent_at = serializers.DateTimeField(help_text="Time of the newest e-mail.")
+    mail_error = serializers.CharField(help_text="Reason why the newest e-mail was not sent; empty if it was.")
+    expires_at = serializers.DateTimeField()
+    is_expired = serializers.SerializerMethodField(help_text="True if the link no longer works: send it again.")
+
+    def get_is_expired(self, row: Invitation) -> bool:
+        """Compare with the clock of this request."""
+        return not row.is_valid_at(timezone.now())
 
 
 MEMBERS_EXAMPLE: Final = {

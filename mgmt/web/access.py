@@ -26,6 +26,7 @@ from mgmt.models import (
     Destination,
     DestinationTest,
     IgnoredField,
+    Invitation,
     LookupTable,
     Membership,
     Pipe,
@@ -44,6 +45,7 @@ from mgmt.models import (
     Tenant,
     User,
 )
+from mgmt.tenancy.queries import members_of
 from mgmt.tokens.models import SCOPE_OF_ROLE
 from mgmt.tokens.queries import service_accounts_of
 
@@ -77,6 +79,7 @@ SHARE_CATALOGUE: Final = Role.OWNER  # with people outside the tenant
 MAKE_TOKEN: Final = Role.VIEWER  # of one's own, up to one's own role; with a token it needs MANAGE_TOKENS
 MANAGE_TOKENS: Final = Role.OWNER  # also of other users; service accounts
 READ_AUDIT: Final = Role.OWNER  # entries name members and their addresses
+MANAGE_MEMBERS: Final = Role.OWNER  # invite, change roles, remove
 
 
 class Forbidden(Exception):  # noqa: N818 named for what the caller answers
@@ -256,6 +259,18 @@ def get_ignored_field(user: User, pipe_id: str, ignored_id: str, need: str = REA
 def get_channel(user: User, tenant_id: str, channel_id: str, need: str = READ) -> AlertChannel:
     """Return a notification channel of one of the user's tenants. Raises ObjectDoesNotExist, Forbidden."""
     return AlertChannel.objects.get(tenant=get_tenant(user, tenant_id, need), id=storable(channel_id))
+
+
+def get_member(user: User, tenant_id: str, username: str, need: str = READ) -> Membership:
+    """Return a membership of one of the user's tenants, by user name. Raises ObjectDoesNotExist, Forbidden."""
+    rows = members_of(get_tenant(user, tenant_id, need).id).select_related("tenant")
+    return rows.get(user__username=storable(username))
+
+
+def get_invitation(user: User, tenant_id: str, invitation_id: str, need: str = READ) -> Invitation:
+    """Return an invitation to one of the user's tenants. Raises ObjectDoesNotExist, Forbidden."""
+    rows = Invitation.objects.select_related("tenant", "invited_by")
+    return rows.get(tenant=get_tenant(user, tenant_id, need), id=storable(invitation_id))
 
 
 def get_catalogue_link(user: User, tenant_id: str, link_id: str, need: str = READ) -> CatalogueLink:

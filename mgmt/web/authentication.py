@@ -14,6 +14,7 @@ from rest_framework.request import Request
 
 from mgmt.models import ApiToken, User
 from mgmt.tenancy.authentication import wait_of
+from mgmt.tenancy.queries import is_password_enough
 from mgmt.tenancy.services.rate_limits import hit, network_of
 from mgmt.tenancy.services.sign_in_limits import PER_ADDRESS
 from mgmt.tokens.authentication import TokenRefused, check_token
@@ -68,10 +69,17 @@ class LimitedBasicAuthentication(BasicAuthentication):
     www_authenticate_realm = "penstock"
 
     def authenticate_credentials(self, userid: str, password: str, request: Any = None) -> Any:
-        """Check the credentials. Raises Throttled if too many attempts failed, in which case nothing was checked."""
+        """Check the credentials. A password alone is refused for an account that needs or has a second factor.
+
+        Raises Throttled if too many attempts failed, in which case nothing was checked; ProblemError
+        second-factor-required.
+        """
         try:
-            return super().authenticate_credentials(userid, password, request)
+            user, auth = super().authenticate_credentials(userid, password, request)
         except AuthenticationFailed:
             if seconds := wait_of(request):
                 raise Throttled(seconds) from None
             raise
+        if not is_password_enough(user):
+            raise ProblemError("second-factor-required")
+        return user, auth

@@ -58,6 +58,7 @@ def rail(
             _entry("Look-up tables", "tables", "g t"),
             _entry("Usage", "usage", "g u"),
             _entry("API tokens", "tokens", "g k"),
+            _entry("Members", "members", "g m"),
         ]
     if may_audit:
         entries.append(_entry("Audit log", "audit_log", "g l"))
@@ -74,6 +75,7 @@ _STAFF: Final = (
     ("Scaling", "scaling"),
     ("Releases", "releases"),
     ("Lost messages", "all_losses"),
+    ("Tenants", "tenants"),
     ("Quotas", "quotas"),
     ("Usage by tenant", "spending"),
     ("Control audit", "audit"),

@@ -17,6 +17,7 @@ _WAIT_S: Final = {
     "too-many-tails": RETRY_AFTER_S,
     "too-many-tests": 60,
     "too-many-confirmations": 3_600,
+    "too-many-invitations": 3_600,
 }
 
 
@@ -57,6 +58,12 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
         403,
         "The CSRF token is missing or wrong",
         "Send the token of the CSRF cookie as X-CSRFToken, together with the session cookie.",
+    ),
+    "second-factor-required": ProblemType(
+        403,
+        "A second factor is required",
+        "The account needs or has a second factor, so its password alone opens nothing. In the console, set one up on "
+        "the account page; in programs, use an API token instead of the password.",
     ),
     "role-too-low": ProblemType(
         403, "Your role does not allow this", "Ask an owner of the tenant for the role that `detail` names."
@@ -173,6 +180,18 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
         409, "A migration of the pipe is in progress", "Wait until it ends, or cancel it."
     ),
     "already-member": ProblemType(409, "The user is already a member", "Change the role of the existing membership."),
+    "last-owner": ProblemType(
+        409, "The tenant needs an owner", "Make another member an owner first, then change or remove this one."
+    ),
+    "second-factor-missing": ProblemType(
+        409, "You have no second factor", "Set one up on the account page, then require it of all members."
+    ),
+    "invitation-invalid": ProblemType(
+        409, "The invitation is not valid", "It was accepted or revoked, or it has expired. Invite the person again."
+    ),
+    "too-many-invitations": ProblemType(
+        429, "Too many invitations were sent today", "Ask the person to look for the newest e-mail, or try tomorrow."
+    ),
     "body-too-large": ProblemType(413, "The body is too large", "Send at most 1 MiB."),
     "media-type": ProblemType(415, "The media type is not supported", "Send application/json."),
     "spec-invalid": ProblemType(

@@ -49,6 +49,7 @@ class Permissions:
     share: bool  # the event catalogue, with people outside the tenant
     tokens: bool  # of all users, and service accounts
     audit: bool  # read the audit log
+    members: bool  # invite, change roles, remove
 
 
 def for_members(view: _View) -> _View:
@@ -200,6 +201,7 @@ def permissions_of(role: str | None) -> Permissions:
         share=access.may(role, access.SHARE_CATALOGUE),
         tokens=access.may(role, access.MANAGE_TOKENS),
         audit=access.may(role, access.READ_AUDIT),
+        members=access.may(role, access.MANAGE_MEMBERS),
     )
 
 

@@ -74,12 +74,17 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "django.contrib.humanize",  # for templates of allauth
     "csp",
     "django_htmx",
     "template_partials",
     "rest_framework",
     "drf_spectacular",
     "drf_standardized_errors",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
     "mgmt",
     "controlplane",
 ]
@@ -100,6 +105,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "mgmt.web.second_factor.RequireSecondFactor",
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -134,8 +141,15 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # -- Redis carries Celery's messages and nothing else: pages and sign-in work while it is away
 REDIS_URL = env.str("REDIS_URL", addresses.DEFAULT_REDIS)
-# Limits are rows (mgmt.tenancy.services.rate_limits).
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
+# Penstock's own limits are rows (mgmt.tenancy.services.rate_limits). Only django-allauth uses the cache: for its limits
+# and for TOTP codes that were used. It is a table too, so that all processes count together and nothing is forgotten.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "mgmt_cache",
+        "OPTIONS": {"MAX_ENTRIES": 100_000},
+    }
+}
 
 # -- the control plane's part, read by controlplane.settings
 PENSTOCK_KAFKA = env.str("PENSTOCK_KAFKA", addresses.DEFAULT_KAFKA)
@@ -179,12 +193,12 @@ PENSTOCK_MAX_EVENT_BYTES = env.int("PENSTOCK_MAX_EVENT_BYTES", 256 * 1024)
 PENSTOCK_ROLLOUT_UP_S = env.float("PENSTOCK_ROLLOUT_UP_S", 75)
 PENSTOCK_ROLLOUT_WATCH_S = env.float("PENSTOCK_ROLLOUT_WATCH_S", 90)
 
-# -- mail: only for alerts; in development it is printed
+# -- mail: alerts, invitations and accounts; in development it is printed
 EMAIL_CONFIG = env.email_url("PENSTOCK_MAIL_URL", default="consolemail://")
 if PRODUCTION and EMAIL_CONFIG["EMAIL_BACKEND"].endswith(".console.EmailBackend"):
     raise ImproperlyConfigured(
-        "PENSTOCK_MAIL_URL: needs a mail server when PENSTOCK_ENV=production, for printed alerts reach nobody; "
-        "or dummymail:// if only webhooks are used"
+        "PENSTOCK_MAIL_URL: needs a mail server when PENSTOCK_ENV=production: printed invitations, password resets and "
+        "alerts reach nobody"
     )
 vars().update(EMAIL_CONFIG)
 EMAIL_TIMEOUT = 10
@@ -202,6 +216,29 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "/sign-in/"
 LOGIN_REDIRECT_URL = "/"
 SIGN_IN_LINK_MAX_AGE_S = 24 * 3600
+
+# -- django-allauth (docs/decisions/0120): password reset, e-mail, second factors, passkeys and sessions
+ACCOUNT_ADAPTER = "mgmt.tenancy.allauth_adapters.AccountAdapter"
+ACCOUNT_FORMS = {"change_password": "mgmt.tenancy.allauth_forms.LimitedChangePasswordForm"}
+ACCOUNT_LOGIN_METHODS = {"username", "email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "username*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "mandatory"  # of a changed address; sign-in does not wait for it (the adapter)
+ACCOUNT_EMAIL_VERIFICATION_BY_CODE_ENABLED = True
+ACCOUNT_CHANGE_EMAIL = True
+ACCOUNT_EMAIL_NOTIFICATIONS = True
+ACCOUNT_EMAIL_SUBJECT_PREFIX = "[Penstock] "
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
+ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if PRODUCTION else "http"
+ACCOUNT_RATE_LIMITS = {"reset_password": "20/h/ip,5/h/key", "change_password": "10/h/user"}
+# Members of staff need a second factor. Off in development, where the box prints a sign-in link for the staff account.
+PENSTOCK_STAFF_MFA = env.bool("PENSTOCK_STAFF_MFA", PRODUCTION)
+MFA_ADAPTER = "mgmt.tenancy.allauth_adapters.MfaAdapter"
+MFA_FORMS = {"add_webauthn": "mgmt.tenancy.allauth_forms.PasskeyForm"}
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = MFA_PASSKEY_SIGNUP_ENABLED = True
+MFA_ALLOW_UNVERIFIED_EMAIL = True  # an account is never made for an address of another person: sign-up is by invitation
+MFA_TOTP_ISSUER = "Penstock"
+MFA_TOTP_TOLERANCE = 1
 
 # -- browser
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION

@@ -141,8 +141,9 @@ VARIABLES: Final = (
     Variable(
         "PENSTOCK_MAIL_URL",
         "consolemail://",
-        "mail server for alerts: smtp+tls://user:password@host:587, or printed (not in production)",
+        "mail server for alerts and accounts: smtp+tls://user:password@host:587, or printed (not in production)",
     ),
+    Variable("PENSTOCK_STAFF_MFA", "false", "members of staff need a second factor; true in production unless set"),
     Variable("PENSTOCK_MAIL_FROM", "penstock@localhost", "the sender of these mails"),
     Variable("PENSTOCK_OPERATOR_MAIL", "", "address that is notified of incidents that affect several tenants"),
     Variable("PENSTOCK_CHECKPOINT_MS", "200", "interval of a lane's checkpoints (audit and commit), in milliseconds"),

@@ -76,6 +76,7 @@ from mgmt.patterns.blocks import IN_HOUR, PatternBlock, block_at, hour_of  # noq
 from mgmt.patterns.judge import PatternStreak  # noqa: E402
 from mgmt.pipes.services.demo import ensure_demo_tenant, ensure_first_cell, ensure_staff_user  # noqa: E402
 from mgmt.registry.drafts import SchemaDraft, SchemaReference  # noqa: E402
+from mgmt.tenancy.services.invitations import add_invitation  # noqa: E402
 
 TOLD_S = 60
 LIVE_S = 180
@@ -111,7 +112,16 @@ def everything(receiver: str) -> dict[str, Any]:
     _ask_for_a_test_request(Pipe.objects.get(tenant=tenant, name="orders"), alice)
     _ask_for_a_token(Pipe.objects.get(tenant=tenant, name="quiet"), alice)
     pipes = list(Pipe.objects.filter(tenant=tenant, name__in=keys).values_list("id", flat=True))
-    return {"keys": keys, "pipes": pipes, "password": PASSWORD, "catalogue": catalogue}
+    made = {"keys": keys, "pipes": pipes, "password": PASSWORD, "catalogue": catalogue}
+    return made | {"invitation": _invite(tenant, alice)}
+
+
+@transaction.atomic
+def _invite(tenant: Tenant, owner: User) -> str:
+    """Invite a viewer without an e-mail; return the path of the link."""
+    role, now = Membership.Role.VIEWER, timezone.now()
+    _, token = add_invitation(tenant=tenant, email="ada@example.com", role=role, by=owner, now=now)
+    return f"/invitations/{token}/"
 
 
 def nobody() -> str:

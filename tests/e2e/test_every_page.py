@@ -25,7 +25,14 @@ from tests.support.sender import Sender
 
 pytestmark = pytest.mark.timeout(1_200)
 ROUTES = {str(pattern.name) for pattern in urlpatterns}
-SIGNED_OUT = {"sign_in", "sign_in_by_link", "confirm_channel", "shared_catalogue", "shared_subject"}
+SIGNED_OUT = {
+    "sign_in",
+    "sign_in_by_link",
+    "confirm_channel",
+    "accept_invitation",
+    "shared_catalogue",
+    "shared_subject",
+}
 # While a redrive, replay or shadow run is under way, or a ramp continues.
 SHOWN_FOR_A_WHILE = {"abort_redrive", "hold_ramp", "pause_replay", "stop_shadow"}
 FOR_STAFF_OF_THE_TENANT = {"move_to_own_cell"}  # tests/db/console/test_hot_partition_alert.py
@@ -43,6 +50,7 @@ class Scene(NamedTuple):
     into: Path
     receiver: str
     catalogue: tuple[str, ...]  # paths of shared pages
+    invitation: str  # path of its link
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +66,7 @@ def scene(whole_box: Box, chrome: Browser) -> Iterator[Scene]:
         ROOT / "var" / "look",
         receiver.url("/fine"),
         tuple(made["catalogue"]),
+        made["invitation"],
     )
     for name in ("orders", "refunds", "visits", "archive"):
         _send(whole_box, made["keys"][name], 80 if name == "orders" else 20)  # enough that some are held, not dead
@@ -211,10 +220,11 @@ def test_forms_work_without_javascript(chrome: Browser, scene: Scene):
 
 def test_signed_out_and_error_pages_are_clean(chrome: Browser, scene: Scene):
     complaints = Complaints()
-    outside = {"sign-in": f"{scene.base}/sign-in/"}
+    outside = {"sign-in": f"{scene.base}/sign-in/", "reset": f"{scene.base}/account/password/reset/"}
+    outside |= {"invitation": f"{scene.base}{scene.invitation}"}
     outside |= {f"shared-{number}": scene.base + path for number, path in enumerate(scene.catalogue)}
     spent = {"sign-in-spent": f"{scene.base}/sign-in/spent/", "no-receipt": f"{scene.base}/receipts/none/"}
-    spent |= {"no-catalogue": f"{scene.base}/catalogue/none/"}
+    spent |= {"no-invitation": f"{scene.base}/invitations/none/", "no-catalogue": f"{scene.base}/catalogue/none/"}
     inside = {"403": f"{scene.base}/pipes/new/", "404": f"{scene.base}/pipes/none/"}
     for url in (*spent.values(), *inside.values()):
         complaints.expect_error(url)

@@ -1,5 +1,8 @@
 """Re-encryption of each stored secret with the first key, so that an old key can leave PENSTOCK_FERNET_KEYS."""
 
+from typing import Final
+
+from allauth.mfa.models import Authenticator
 from django.db import transaction
 from django.db.models import F
 
@@ -8,6 +11,9 @@ from mgmt.audit.services import record
 from mgmt.deliveries.services.destinations import with_endpoint
 from mgmt.models import AlertChannel, Destination, Pipe, Tenant
 from mgmt.tenancy.secrets import decrypt, encrypt, reencrypt
+
+SECOND_FACTOR_PLACE: Final = "accounts/second-factor/secret"
+_SEALED: Final = {Authenticator.Type.TOTP: "secret", Authenticator.Type.RECOVERY_CODES: "seed"}  # keys of `data`
 
 
 def rotate_secrets() -> int:
@@ -19,13 +25,16 @@ def rotate_secrets() -> int:
     destinations = list(Destination.objects.order_by("id").values_list("id", flat=True))
     channels = list(AlertChannel.objects.exclude(secret="").order_by("id").values_list("id", flat=True))
     tenants = list(Tenant.objects.exclude(mask_salt="").order_by("id").values_list("id", flat=True))
+    factors = list(Authenticator.objects.filter(type__in=_SEALED).order_by("id").values_list("id", flat=True))
     for tenant in tenants:
         _rotate_salt(tenant)
     for destination in destinations:
         _rotate_destination(destination)
     for channel in channels:
         _rotate_channel(channel)
-    return len(tenants) + len(destinations) + len(channels)
+    for factor in factors:
+        _rotate_factor(factor)
+    return len(tenants) + len(destinations) + len(channels) + len(factors)
 
 
 @transaction.atomic
@@ -55,6 +64,14 @@ def _rotate_channel(row_id: str) -> None:
     row = AlertChannel.objects.select_for_update().get(id=row_id)
     row.secret = reencrypt(row.secret, channel_place(row))
     row.save(update_fields=["secret"])
+
+
+@transaction.atomic
+def _rotate_factor(row_id: int) -> None:
+    row = Authenticator.objects.select_for_update().get(id=row_id)
+    sealed = _SEALED[Authenticator.Type(row.type)]
+    row.data[sealed] = reencrypt(row.data[sealed], SECOND_FACTOR_PLACE)
+    row.save(update_fields=["data"])
 
 
 def channel_place(channel: AlertChannel) -> str:

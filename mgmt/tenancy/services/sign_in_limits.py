@@ -18,7 +18,6 @@ PER_ACCOUNT_AND_ADDRESS: Final = TryLimit("sign-in: account and address", 10, ti
 PER_ADDRESS: Final = TryLimit("sign-in: address", 100, timedelta(minutes=5))
 PER_ACCOUNT: Final = TryLimit("sign-in: account", 100, timedelta(hours=1))
 LINKS_PER_ADDRESS: Final = TryLimit("sign-in link: address", 30, timedelta(minutes=5))
-PASSWORD_CHANGES: Final = TryLimit("password change: account", 10, timedelta(hours=1))
 
 
 class Device(NamedTuple):

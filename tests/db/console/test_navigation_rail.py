@@ -13,11 +13,13 @@ from tests.db.console.truth import BrowserOf, Truth, plain
 from tests.db.console.undelivered import open_alert
 
 pytestmark = pytest.mark.django_db
-CUSTOMER = ["Home", "Pipes", "Events", "Alerts", "Schemas", "Look-up tables", "Usage", "API tokens"]
+CUSTOMER = [
+    "Home", "Pipes", "Events", "Alerts", "Schemas", "Look-up tables", "Usage", "API tokens", "Members",
+]  # fmt: skip
 OWNER = [*CUSTOMER, "Audit log"]
 STAFF = [
-    "Status board", "Control plane", "Cells", "Scaling", "Releases", "Lost messages", "Quotas", "Usage by tenant",
-    "Control audit",
+    "Status board", "Control plane", "Cells", "Scaling", "Releases", "Lost messages", "Tenants", "Quotas",
+    "Usage by tenant", "Control audit",
 ]  # fmt: skip
 
 

@@ -13,7 +13,9 @@ from tests.db.console.truth import BrowserOf
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
-PAGES = ["Home", "Pipes", "Events", "Alerts", "Schemas", "Look-up tables", "Usage", "Audit log"]
+PAGES = [
+    "Home", "Pipes", "Events", "Alerts", "Schemas", "Look-up tables", "Usage", "API tokens", "Members", "Audit log",
+]  # fmt: skip
 
 
 def targets_of(browser: Client, q: str = "") -> list[tuple[str, str]]:

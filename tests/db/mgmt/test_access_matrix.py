@@ -36,6 +36,7 @@ from mgmt.services import (
     create_service_account,
     create_token,
     ignore_field,
+    invite_member,
 )
 from mgmt.web import access
 from tests.db.cast import MakeClient, MakeSpec
@@ -83,6 +84,8 @@ TESTS = (
 # tests/db/console/test_registry_pages.py. Routes that name the tenant are in this matrix, too.
 REGISTRY = ("/api/v1/schemas/", "/registry/", "/schemas/")
 JSON = ("/api/", "/registry/")
+# These pages act on the signed-in user only: tests/db/console/test_account_pages.py
+ACCOUNT = ("/account/",)
 STAFFS = ("/staff/", "/api/v1/staff/")  # for staff, independent of their tenants
 OF_A_ROW = [route for route in ROUTES if {"pipe", "pipe_id", "tenant"} & set(route.arguments)]
 # Routes that name no tenant's row. A new one must be added here on purpose.
@@ -102,6 +105,8 @@ OF_NO_ROW = {
     "/admin/password_change/",
     "/theme/",
     "/tenant/",
+    "/invitations/<str:token>/",
+    "/members/",
     "/usage/",
     "/tokens/",
     "/tokens/accounts/",
@@ -128,7 +133,9 @@ CASES = [
 
 def test_every_route_names_a_row_or_is_listed_as_naming_none():
     others = {
-        route.template for route in ROUTES if not route.template.startswith((*LOOKUPS, *TESTS, *REGISTRY, *STAFFS))
+        route.template
+        for route in ROUTES
+        if not route.template.startswith((*LOOKUPS, *TESTS, *REGISTRY, *STAFFS, *ACCOUNT))
     }
     assert others - {route.template for route in OF_A_ROW} <= OF_NO_ROW
 
@@ -215,6 +222,11 @@ NEEDS = {
     ("post", "/api/v1/tenants/{tenant}/service-accounts/"): access.MANAGE_TOKENS,
     ("patch", "/api/v1/tenants/{tenant}/service-accounts/{account}/"): access.MANAGE_TOKENS,
     ("delete", "/api/v1/tenants/{tenant}/service-accounts/{account}/"): access.MANAGE_TOKENS,
+    ("patch", "/api/v1/tenants/{tenant}/members/bob/"): access.MANAGE_MEMBERS,
+    ("delete", "/api/v1/tenants/{tenant}/members/bob/"): access.MANAGE_MEMBERS,
+    ("post", "/api/v1/tenants/{tenant}/invitations/"): access.MANAGE_MEMBERS,
+    ("delete", "/api/v1/tenants/{tenant}/invitations/{invitation}/"): access.MANAGE_MEMBERS,
+    ("post", "/api/v1/tenants/{tenant}/invitations/{invitation}/resend/"): access.MANAGE_MEMBERS,
     ("post", "/api/v1/tenants/{tenant}/alert-channels/"): access.CHANGE_CHANNELS,
     ("put", "/api/v1/tenants/{tenant}/schemas/config/"): access.CHANGE_SUBJECT,
     ("post", "/api/v1/tenants/{tenant}/schemas/links/"): access.SHARE_CATALOGUE,
@@ -279,6 +291,7 @@ def test_role_may_do_exactly_what_the_table_allows(
         "tenants/{tenant}/schemas/links/{link}/",
         "tenants/{tenant}/tokens/{token}/",
         "tenants/{tenant}/service-accounts/{account}/",
+        "tenants/{tenant}/invitations/{invitation}/",
     ],
 )
 def test_row_of_another_tenant_is_not_found_under_the_users_own_path(
@@ -294,7 +307,7 @@ def test_row_of_another_tenant_is_not_found_under_the_users_own_path(
     ids = {name: row.id for name, row in delivery_rows(pipe).items()}
     own = charlie.tenants.get()
     foreign = create_pipe(tenant=own, name="charlies", spec=a_spec(), author=charlie)
-    method = "delete" if any(kind in path for kind in ("channels", "ignored", "links")) else "get"
+    method = "delete" if any(kind in path for kind in ("channels", "ignored", "links", "invitations")) else "get"
     alices = client_of(User.objects.get(username="alice"))
     charlies = getattr(client_of(charlie), method)(f"/api/v1/{path.format(**ids, pipe=foreign.id, tenant=own.id)}")
     assert charlies.status_code == 404
@@ -357,7 +370,8 @@ def delivery_rows(pipe: Pipe) -> dict[str, Any]:
     )
     link, _ = create_catalogue_link(tenant=pipe.tenant, author=by, label="Partner", days=1, now=now)
     account = create_service_account(tenant=pipe.tenant, name="deploy", role="viewer", by=by, now=now)
-    rows |= {"account": account, "token": _token_of(by, pipe.tenant)}
+    invitation = invite_member(tenant=pipe.tenant, email="ada@example.com", role=Role.VIEWER, by=by, now=now)
+    rows |= {"account": account, "token": _token_of(by, pipe.tenant), "invitation": invitation}
     return rows | {"rejection": rejection, "link": link, "replay": replay, "shadow": shadow}
 
 
@@ -439,6 +453,8 @@ def _path(route: Route, pipe: Pipe, *, missing: bool = False) -> str:
         "rejection": "1",
         "ignored_id": "field_0",
         "tenant": pipe.tenant_id,
+        "username": "bob",
+        "invitation": "inv_00000000000000000000",
         "subject": "orders-value",
         "version": "1",
     }

@@ -3,10 +3,10 @@
 from math import ceil
 from urllib.parse import urlencode
 
+from allauth.account.internal.flows.login import perform_login, perform_password_login
+from allauth.account.models import Login
 from django import forms
-from django.conf import settings
-from django.contrib.admin import site
-from django.contrib.auth import authenticate, login, logout
+from django.contrib.auth import authenticate, logout
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
@@ -19,10 +19,10 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from mgmt import services
-from mgmt.tenancy.authentication import BACKEND, DEVICE_COOKIE, wait_of
+from mgmt.tenancy.authentication import wait_of
 from mgmt.tenancy.services import rate_limits
 from mgmt.tenancy.services.rate_limits import CountedTry, network_of
-from mgmt.tenancy.services.sign_in_limits import DEVICE_MAX_AGE, LINKS_PER_ADDRESS, PASSWORD_CHANGES, new_device
+from mgmt.tenancy.services.sign_in_limits import LINKS_PER_ADDRESS
 from mgmt.web import access
 from mgmt.web.rendering import THEME_COOKIE, THEMES, choose_tenant, theme_of, viewer_of
 
@@ -30,12 +30,12 @@ _YEAR_S = 365 * 86_400
 
 
 class SignInForm(forms.Form):
-    """User name and password."""
+    """User name or e-mail address, and password."""
 
     username = forms.CharField(
-        label="User name",
-        max_length=150,
-        widget=forms.TextInput({"class": "form-control", "autocomplete": "username", "autofocus": True}),
+        label="User name or e-mail",
+        max_length=254,
+        widget=forms.TextInput({"class": "form-control", "autocomplete": "username webauthn", "autofocus": True}),
     )
     password = forms.CharField(
         label="Password",
@@ -49,7 +49,10 @@ class SignInForm(forms.Form):
 @sensitive_post_parameters("password")
 @require_http_methods(["GET", "POST"])
 def sign_in(request: HttpRequest) -> HttpResponse:
-    """Serve the sign-in page. An unknown name and a wrong password give the same response in the same time."""
+    """Serve the sign-in page. An unknown name and a wrong password give the same response in the same time.
+
+    After the password, django-allauth asks for the second factor of an account that has one.
+    """
     target = _safe_next(request)
     if request.user.is_authenticated:
         return redirect(target)
@@ -58,10 +61,11 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         name = form.cleaned_data["username"]
         if user := authenticate(request, username=name, password=form.cleaned_data["password"]):
-            login(request, user)
-            return _with_device(redirect(target), user.get_username())
+            found = {"username": user.get_username()}
+            answer: HttpResponse = perform_password_login(request, found, Login(user=user, redirect_url=target))
+            return answer
         wait_s = wait_of(request)
-        refused, status = (_too_many(wait_s), 429) if wait_s else (_WRONG, 403)
+        refused, status = (too_many(wait_s), 429) if wait_s else (_WRONG, 403)
     context = {"form": form, "next": target, "refused": refused, "theme": theme_of(request)}
     response = render(request, "tenancy/sign_in.html", context, status=status)
     if wait_s:
@@ -72,18 +76,21 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_GET
 def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Sign in by a link that works once, for a day: a box and tests need no password."""
+    """Sign in by a link that works once, for a day: a box and tests need no password.
+
+    The second factor of an account that has one is still needed.
+    """
     now, address = timezone.now(), network_of(request.META.get("REMOTE_ADDR", ""))
     wait_s = rate_limits.wait_s([CountedTry(LINKS_PER_ADDRESS, address)], now)
     user = None if wait_s else services.user_for_sign_in_token(token=token)
     if user is None:
         if not wait_s:
             rate_limits.hit(LINKS_PER_ADDRESS, address, now)
-        refused, status = (_too_many(wait_s), 429) if wait_s else (_SPENT_LINK, 403)
+        refused, status = (too_many(wait_s), 429) if wait_s else (_SPENT_LINK, 403)
         context = {"form": SignInForm(), "next": "/", "refused": refused, "theme": theme_of(request)}
         return render(request, "tenancy/sign_in.html", context, status=status)
-    login(request, user, backend=BACKEND)
-    return _with_device(redirect("console:home"), user.get_username())
+    answer: HttpResponse = perform_login(request, Login(user=user, redirect_url=reverse("console:home")))
+    return answer
 
 
 @require_http_methods(["GET", "POST"])
@@ -92,19 +99,6 @@ def staff_sign_in(request: HttpRequest) -> HttpResponse:
     if request.user.is_authenticated:
         raise PermissionDenied("This page is for staff. Sign in with a staff account.")
     return redirect(f"{reverse('console:sign_in')}?{urlencode({'next': request.GET.get('next', '/admin/')})}")
-
-
-@sensitive_post_parameters()
-@login_required
-def change_password(request: HttpRequest) -> HttpResponse:
-    """Serve the admin site's password change; the old password may be tried ten times an hour."""
-    wait_s = rate_limits.hit(PASSWORD_CHANGES, str(request.user.pk), timezone.now()) if request.method == "POST" else 0
-    if wait_s:
-        response = render(request, "web/not_now.html", {"why": _too_many(wait_s)}, status=429)
-        response["Retry-After"] = str(wait_s)
-        return response
-    answer: HttpResponse = site.admin_view(site.password_change, cacheable=True)(request)
-    return answer
 
 
 @require_POST
@@ -138,22 +132,10 @@ _SPENT_LINK = "This link was already used or has expired. Ask for a new one, or 
 _WRONG = "No account has this name and password. Names are case-sensitive."
 
 
-def _too_many(wait_s: int) -> str:
+def too_many(wait_s: int) -> str:
+    """Return the text for a client that is over a limit of attempts."""
     minutes = ceil(wait_s / 60)
     return f"Too many attempts. Wait {minutes} minute{'' if minutes == 1 else 's'}, then try again."
-
-
-def _with_device(response: HttpResponse, username: str) -> HttpResponse:
-    """Set the device cookie: failed guesses from elsewhere cannot lock the account out in this browser."""
-    response.set_cookie(
-        DEVICE_COOKIE,
-        new_device(username),
-        max_age=DEVICE_MAX_AGE,
-        secure=settings.SESSION_COOKIE_SECURE,
-        httponly=True,
-        samesite="Lax",
-    )
-    return response
 
 
 def _safe_next(request: HttpRequest) -> str:

@@ -17,7 +17,6 @@ from django.http import HttpRequest
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from mgmt.audit.services import record
 from mgmt.models import (
     Alert,
     AlertChannel,
@@ -146,18 +145,6 @@ class TenantAdmin(ReadOnlyAdmin):
     list_before_template = "tenancy/admin_tenants.html"
     search_fields = ["name", "id"]
     inlines = [MembershipInline]
-
-    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
-        """Save the members, and record who was added, changed and removed in the transaction of the page."""
-        super().save_formset(request, form, formset, change)
-        by = request.user if isinstance(request.user, User) else None
-        saved = [(row, "member.added") for row in formset.new_objects]
-        saved += [(row, "member.role_changed") for row, _ in formset.changed_objects]
-        for row, action in saved:
-            record(tenant=row.tenant, by=by, action=action, target=row.user, after={"role": row.role})
-        for row in formset.deleted_objects:
-            before = {"role": row.role}
-            record(tenant=row.tenant, by=by, action="member.removed", target=row.user, before=before)
 
 
 @admin.register(Cell)

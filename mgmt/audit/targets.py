@@ -85,7 +85,7 @@ def target_of(target: Model | Target | tuple[str, str, str] | None) -> Target:
     """Return the target of an entry. Raises TypeError for a row of a kind without a name here."""
     if isinstance(target, tuple):
         return Target(*target)
-    if target is None or type(target) not in _KINDS:
+    if target is None or target.__class__ not in _KINDS:
         raise TypeError(f"needs a row of a kind in mgmt.audit.targets, or kind, id and name; got {type(target)}")
-    kind, name_of = _KINDS[type(target)]
+    kind, name_of = _KINDS[target.__class__]
     return Target(kind, str(target.pk), name_of(target))

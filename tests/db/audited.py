@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 import pytest
+from allauth.mfa.models import Authenticator
 from django.db import connection
 from django.utils import timezone
 
@@ -24,6 +25,7 @@ from mgmt.models import (
     Cell,
     Destination,
     LookupTable,
+    Membership,
     OffsetSet,
     Pipe,
     Ramp,
@@ -153,6 +155,22 @@ def a_token(scene: Scene) -> Mapping[str, Any]:
 def a_service_account(scene: Scene) -> Mapping[str, Any]:
     made = {"name": "ci", "role": "viewer", "by": scene.alice, "now": timezone.now()}
     return {"account": services.create_service_account(tenant=scene.tenant, **made).id}
+
+
+def a_member(scene: Scene) -> Mapping[str, Any]:
+    user = User.objects.create_user("dora")
+    services.add_member(tenant=scene.tenant, user=user, role=Membership.Role.VIEWER, by=scene.alice)
+    return {"member": user.username}
+
+
+def an_invitation(scene: Scene) -> Mapping[str, Any]:
+    sent = {"email": "ada@example.com", "role": "viewer", "by": scene.alice, "now": timezone.now()}
+    return {"invitation": services.invite_member(tenant=scene.tenant, **sent).id}
+
+
+def with_passkey(scene: Scene) -> Mapping[str, Any]:
+    Authenticator.objects.create(user=scene.alice, type=Authenticator.Type.WEBAUTHN, data={})
+    return {}
 
 
 def closed(scene: Scene) -> Mapping[str, Any]:

@@ -17,6 +17,7 @@ from tests.db.audited import (
     a_channel,
     a_key,
     a_link,
+    a_member,
     a_service_account,
     a_subject,
     a_table,
@@ -24,6 +25,7 @@ from tests.db.audited import (
     admission_held,
     admitted,
     alerted,
+    an_invitation,
     assert_no_secret,
     bearer,
     cells,
@@ -49,6 +51,7 @@ from tests.db.audited import (
     scene_of,
     second_revision,
     shadowing,
+    with_passkey,
 )
 from tests.db.console.replays import form_of
 from tests.db.console.test_delivery_settings import typed as delivery_form
@@ -90,6 +93,12 @@ CHANGES: Final = [
     page(f"{P}/keys/", "key.created", body={"source": "shop", "label": "web"}),
     page(f"{P}/keys/{{key}}/revoke/", "key.revoked", prepare=a_key),
     page(f"{P}/keys/{{key}}/rotate/", "key.created", "key.rotated", prepare=a_key, body={"hours": "1"}),
+    page("/members/", "member.invited", body={"email": "ada@example.com", "as_role": "viewer"}),
+    page("/members/", "member.role_changed", prepare=a_member, body={"role": "dora", "new_role": "editor"}),
+    page("/members/", "member.removed", prepare=a_member, body={"remove": "dora"}),
+    page("/members/", "invitation.sent_again", prepare=an_invitation, body=lambda s: {"resend": s.ids["invitation"]}),
+    page("/members/", "invitation.revoked", prepare=an_invitation, body=lambda s: {"revoke": s.ids["invitation"]}),
+    page("/members/", "tenant.changed", prepare=with_passkey, body={"require_mfa": "yes"}),
     page("/tokens/", "token.created", body={"name": "CI", "scope": "read", "days": "30"}),
     page("/tokens/{token}/revoke/", "token.revoked", prepare=a_token),
     page("/tokens/accounts/", "service_account.created", body={"name": "ci", "role": "viewer"}),
@@ -214,6 +223,8 @@ UNCHANGED: Final = {
     "/sign-out/": "ends a session, of no tenant",
     "/theme/": "sets a cookie",
     "/tenant/": "selects a tenant in the session",
+    "/invitations/<str:token>/": "adds a member who is its author: see tests/db/mgmt/test_invitations.py",
+    "/staff/tenants/": "creates another tenant: see tests/db/mgmt/test_invitations.py",
     "/staff/cells/": "adds a cell of no tenant: the control audit has it",
     "/staff/pause/": "pauses a controller: the control audit has it",
     "/staff/pauses/<int:number>/end/": "ends such a pause",
@@ -233,7 +244,7 @@ def test_every_page_that_changes_something_has_a_case_or_a_reason(browser_of: Br
     pages = {
         ("post", route.template): route
         for route in ROUTES
-        if not route.template.startswith(("/api/", "/registry/", "/admin/"))
+        if not route.template.startswith(("/api/", "/registry/", "/admin/", "/account/"))  # the last are of a user
     }
     found = [route_of(change, pages) for change in CHANGES]
     assert [str(change) for change, routes in zip(CHANGES, found, strict=True) if not routes] == []

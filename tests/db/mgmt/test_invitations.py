@@ -24,7 +24,7 @@ from mgmt.errors import (
     NameTakenError,
     TooManyInvitationsError,
 )
-from mgmt.models import Invitation, Membership, Pipe, Tenant, User
+from mgmt.models import AuditEntry, Invitation, Membership, Pipe, Tenant, User
 from mgmt.services import (
     accept_invitation,
     change_role,
@@ -68,6 +68,8 @@ def test_member_gets_the_invited_role_and_the_link_works_once(tenant: Tenant, al
     invitation = invite(tenant, alice, role="operator")
     accept_invitation(invitation=invitation, user=charlie, now=NOW)
     assert charlie.memberships.get(tenant=tenant).role == "operator"
+    added = AuditEntry.objects.get(tenant=tenant, user=charlie)
+    assert (added.user, added.target_name, added.after) == (charlie, charlie.username, {"role": "operator"})
     assert invitation_of_token(token=token_of(), now=NOW) is None
     with pytest.raises(InvitationInvalidError):
         accept_invitation(invitation=invitation, user=alice, now=NOW)
@@ -218,6 +220,8 @@ def test_new_tenant_has_a_salt_and_an_invited_owner(db: None):
     assert (tenant.name, invitation.role, tenant.memberships.count()) == ("Acme", "owner", 0)
     assert decrypt(tenant.mask_salt, f"{tenant.id}/masks/salt")
     assert "You are invited to Acme" in str(mail.outbox[0].body)
+    entries = AuditEntry.objects.filter(tenant=tenant).order_by("at").values_list("action", "actor_kind", "target_name")
+    assert list(entries) == [("tenant.created", "system", "Acme"), ("member.invited", "system", "ada@example.com")]
 
 
 @pytest.mark.parametrize(

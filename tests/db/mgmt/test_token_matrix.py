@@ -46,6 +46,7 @@ MORE_NEEDS = {
     ("patch", "/api/v1/schemas/{subject}/"): access.CHANGE_SUBJECT,
     ("patch", "/api/v1/schemas/{subject}/versions/1/"): access.CHANGE_SUBJECT,
     ("post", "/api/v1/destination-tests/"): access.SEND_TEST,
+    ("get", "/api/v1/tenants/{tenant}/audit-log/"): access.READ_AUDIT,
 }
 # By token these need more than by session: tokens make and revoke no other tokens.
 BY_TOKEN = {
@@ -83,6 +84,7 @@ def values(pipe: Pipe, tenant: Tenant, alice: User) -> dict[str, str]:
         "table": create_lookup_table(tenant=tenant, name="shops").id,
         "subject": version.subject_id,
         "test": test.id,
+        "username": "bob",
         "source": "shop",
         "name": "crm",
         "number": "2",
@@ -102,7 +104,9 @@ def calls(values: dict[str, str]) -> dict[Call, str]:
             at |= {"number": "1"} if "/versions/" in route.template else {}
             path = re.sub(r"<\w+:(\w+)>", lambda match, at=at: at[match[1]], route.template)  # type: ignore[misc]
             for method in route.methods():
-                found[method, path] = needs[method, path] if method in UNSAFE else access.READ
+                found[method, path] = (
+                    needs[method, path] if method in UNSAFE else needs.get((method, path), access.READ)
+                )
     return found
 
 

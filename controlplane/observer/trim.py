@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 from mgmt.deliveries.queries.message_selection import HOUR_S
 from mgmt.deliveries.queries.throughput import DELIVERIES_KEPT_H
 from mgmt.event_types.models import HOURS_KEPT_D
+from mgmt.idempotency.services import KEYS_FOR
 from mgmt.models import (
     Alert,
     AttemptCount,
@@ -20,6 +21,7 @@ from mgmt.models import (
     Finding,
     Heartbeat,
     HeldMessage,
+    IdempotentResponse,
     LaneSignal,
     LateCount,
     LimitCount,
@@ -95,6 +97,7 @@ def trim(now: datetime, *, attempts_keep_h: int, seals_keep_d: int, ends_keep: t
         SequenceBreakRow.objects.filter(at__lt=now - BREAKS_FOR),
         ReportRun.objects.filter(at__lt=now - RUNS_FOR),
         LimitCount.objects.filter(ends_at__lt=now),
+        IdempotentResponse.objects.filter(created_at__lt=now - KEYS_FOR),
     ]
     return AT_ONCE in [_delete_slice(query) for query in queries]
 

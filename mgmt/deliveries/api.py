@@ -300,6 +300,7 @@ class PreviewView(View):
 
     @operation(
         "preview_move",
+        idempotency_key=False,
         request=ChosenIn,
         responses=answers(200, PreviewOut, "invalid", "not-found", "body-too-large", "media-type"),
     )

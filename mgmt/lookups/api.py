@@ -129,6 +129,7 @@ class UploadView(View):
 
     @operation(
         "upload_lookup_rows",
+        idempotency_key=False,
         parameters=UPLOAD_PARAMETERS,
         request=dict.fromkeys(("text/csv", "application/x-ndjson"), OpenApiTypes.STR),
         responses=answers(

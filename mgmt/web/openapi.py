@@ -1,7 +1,7 @@
 """Parts of the OpenAPI document that the views do not give: responses with problems, and the spec's types."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar, cast
 
 import msgspec
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -9,6 +9,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 
 from dataplane.spec import PipeSpec
 from mgmt.ledger.queries.bucket_range import DEFAULT_SPAN, SPANS
+from mgmt.web.idempotency import HEADER, once_per_key
 from mgmt.web.pagination import MAX_LIMIT
 from mgmt.web.problems import MEDIA_TYPE, PROBLEMS
 from mgmt.web.serializers import ProblemOut
@@ -21,6 +22,17 @@ PAGE_PARAMETERS = [
     OpenApiParameter("limit", int, description=f"Rows per page, 1 to {MAX_LIMIT}. Default: 50."),
     OpenApiParameter("cursor", str, description="Cursor from the `next` or `previous` URL of another page."),
 ]
+IDEMPOTENCY_KEY = OpenApiParameter(
+    HEADER,
+    str,
+    OpenApiParameter.HEADER,
+    description=(
+        "Key of your choice, such as a UUID, that makes the request safe to retry: for 24 hours the same request with "
+        "the same key gets the response of the first one, with the header `Idempotent-Replayed: true`, and changes "
+        "nothing. A refused request leaves its key unused."
+    ),
+)
+_KEYED = ("idempotency-key-in-use", "idempotency-key-reused", "idempotency-key-invalid", "roles-changed")
 _ALWAYS = ("parameter-invalid", "not-authenticated", "throttled", "busy")
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -29,24 +41,38 @@ Answers = dict[int | tuple[int, str], Any]
 
 def answers(status: int, ok: Any, *codes: str) -> Answers:
     """Return the responses of an operation: the success response, and one per status of its problem codes."""
-    bad = {PROBLEMS[code].status for code in (*_ALWAYS, *codes)}
-    found: Answers = {status: ok}
-    for number in sorted(bad):
-        found[number, MEDIA_TYPE] = ProblemOut
-    return found
+    return {status: ok} | _problems((*_ALWAYS, *codes))
+
+
+def _problems(codes: Iterable[str]) -> Answers:
+    """Return a response for each status of these problem codes."""
+    return {(status, MEDIA_TYPE): ProblemOut for status in sorted({PROBLEMS[code].status for code in codes})}
 
 
 def operation(
-    operation_id: str, *, parameters: Sequence[OpenApiParameter] = (), **described: Any
+    operation_id: str,
+    *,
+    responses: Answers,
+    parameters: Sequence[OpenApiParameter] = (),
+    idempotency_key: bool = True,
+    **described: Any,
 ) -> Callable[[Method], Method]:
     """Name and describe an operation of the OpenAPI document; its description is the method's docstring.
 
-    The operation takes these query parameters only: mgmt.web.api_view.StrictView refuses any other.
+    The operation takes these query parameters only: mgmt.web.api_view.StrictView refuses any other. A `post` also takes
+    an Idempotency-Key, unless `idempotency_key` is False: for reads by POST, and for bodies that are streamed.
     """
 
     def described_as(method: Method) -> Method:
+        headers, possible = [], responses
+        if method.__name__ == "post" and idempotency_key:
+            method, headers = cast("Method", once_per_key(method)), [IDEMPOTENCY_KEY]
+            possible = responses | _problems(_KEYED)
         method.query_parameters = frozenset(one.name for one in parameters if one.location == OpenApiParameter.QUERY)  # type: ignore[attr-defined]
-        found: Method = extend_schema(operation_id=operation_id, parameters=list(parameters), **described)(method)
+        shown = [*parameters, *headers]
+        found: Method = extend_schema(operation_id=operation_id, parameters=shown, responses=possible, **described)(
+            method
+        )
         return found
 
     return described_as

@@ -22,6 +22,9 @@ under "Show as curl".
 - **Pages**: follow `next` until it is null. `limit` is at most 200.
 - **Limits**: 1,200 requests per minute and user; of these 120 that read messages from Kafka (messages and tail), and 20
   comparisons of a draft.
+- **Retries**: send `Idempotency-Key` with a POST, such as a UUID, and repeat the request with the same key until it is
+  answered. It changes state once: for 24 hours a repetition gets the first response, with `Idempotent-Replayed: true`.
+  A refused request leaves its key unused; a key with a different request is `idempotency-key-reused` (422).
 - **Units** are in the names: `_us` is microseconds, `_s` seconds, `_bytes` bytes. Times are UTC. A `minute` is the
   number of minutes since 1970-01-01T00:00Z.
 

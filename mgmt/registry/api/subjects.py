@@ -109,7 +109,12 @@ class CheckDraftView(View):
 
     parser_classes = [UncompressedParser]
 
-    @operation("check_schema_version", request=SchemaDraftIn, responses=answers(200, DraftCheckOut, *_REFUSED))
+    @operation(
+        "check_schema_version",
+        idempotency_key=False,
+        request=SchemaDraftIn,
+        responses=answers(200, DraftCheckOut, *_REFUSED),
+    )
     def post(self, request: Request) -> Response:
         """Compare a schema with the versions that the subject's compatibility level names. Stores nothing."""
         body = body_of(request, SchemaDraftIn)

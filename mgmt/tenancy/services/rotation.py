@@ -5,7 +5,8 @@ from django.db.models import F
 
 from dataplane.tables.sealed import credential_place, salt_place, signing_place
 from mgmt.deliveries.services.destinations import with_endpoint
-from mgmt.models import AlertChannel, Destination, Pipe, Tenant
+from mgmt.idempotency.services import response_place
+from mgmt.models import AlertChannel, Destination, IdempotentResponse, Pipe, Tenant
 from mgmt.tenancy.secrets import decrypt, encrypt, reencrypt
 
 
@@ -24,7 +25,10 @@ def rotate_secrets() -> int:
         _rotate_destination(destination)
     for channel in channels:
         _rotate_channel(channel)
-    return len(tenants) + len(destinations) + len(channels)
+    responses = list(IdempotentResponse.objects.order_by("id").values_list("id", flat=True))
+    for response in responses:
+        _rotate_response(response)
+    return len(tenants) + len(destinations) + len(channels) + len(responses)
 
 
 @transaction.atomic
@@ -53,6 +57,15 @@ def _rotate_channel(row_id: str) -> None:
     row = AlertChannel.objects.select_for_update().get(id=row_id)
     row.secret = reencrypt(row.secret, channel_place(row))
     row.save(update_fields=["secret"])
+
+
+@transaction.atomic
+def _rotate_response(row_id: int) -> None:
+    """Leave out a row that was deleted since the list was made: responses are kept for a day only."""
+    row = IdempotentResponse.objects.select_for_update().filter(id=row_id).first()
+    if row is not None:
+        row.body = reencrypt(row.body, response_place(row.user_id, row.token, row.key))
+        row.save(update_fields=["body"])
 
 
 def channel_place(channel: AlertChannel) -> str:

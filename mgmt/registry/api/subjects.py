@@ -40,7 +40,7 @@ from mgmt.services import (
 )
 from mgmt.web import access
 from mgmt.web.api_view import View, body_of, tenant_for
-from mgmt.web.openapi import PAGE_PARAMETERS, answers, operation
+from mgmt.web.openapi import LOCATION, PAGE_PARAMETERS, answers, operation
 from mgmt.web.pagination import KeysetPage, NumberPage, RevisionPage, number_in, page_of, refused, text_of
 from mgmt.web.parsers import UncompressedParser
 
@@ -73,9 +73,10 @@ class SubjectsView(View):
 
     @operation(
         "register_version",
+        parameters=[LOCATION],
         request=SchemaDraftIn,
         responses=answers(
-            201,
+            (200, 201),
             SubjectVersionOut,
             *_REFUSED,
             "schema-incompatible",

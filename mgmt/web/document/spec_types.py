@@ -23,6 +23,8 @@ def spec_components() -> dict[str, Any]:
         for part in _parts(schema):
             if "discriminator" in part and "anyOf" in part:
                 part["oneOf"] = part.pop("anyOf")
+            if isinstance(part.get("default"), dict) and part["default"]:
+                del part["default"]  # the generator of Python clients drops a type that has one
             if isinstance(part.get("pattern"), str):
                 part["pattern"] = part["pattern"].replace(_NO_FINAL_NEWLINE, "$")
     return components

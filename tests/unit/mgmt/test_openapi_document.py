@@ -156,6 +156,15 @@ def test_unions_of_the_spec_are_told_apart_by_their_type(document: Any):
     assert all("oneOf" in one for one in unions)
 
 
+def test_no_object_is_a_default(document: Any):
+    """The generator of Python clients drops a type that has one."""
+    assert not [
+        where
+        for where, part in parts(document["components"])
+        if isinstance(part.get("default"), dict) and part["default"]
+    ]
+
+
 def test_lists_with_pages_have_one_style(document: Any):
     """`limit` and `cursor` in the query, `next` and `previous` in the body."""
     schemas = document["components"]["schemas"]

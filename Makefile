@@ -12,8 +12,8 @@ export DJANGO_SETTINGS_MODULE := config.settings
 lock_hash = $(shell cksum $(1) 2>/dev/null | cut -d' ' -f1)
 RUN_STAMP := $(VENV)/.run-$(call lock_hash,requirements.lock)
 DEV_STAMP := $(VENV)/.dev-$(call lock_hash,requirements-dev.lock)
-NODE := tests/integration/typed_clients/node
-NODE_STAMP := $(NODE)/node_modules/.installed-$(call lock_hash,$(NODE)/package-lock.json)
+NODES := tests/integration/api_clients/node tests/integration/typed_clients/node
+NODE_STAMPS := $(foreach node,$(NODES),$(node)/node_modules/.installed-$(call lock_hash,$(node)/package-lock.json))
 
 PACKAGES := manage.py platform/config platform/localbox platform/loadgen platform/penstock_cli platform/typed_clients mgmt controlplane dataplane tests examples
 
@@ -84,13 +84,13 @@ test-long: $(DEV_STAMP) chromium ## the long campaigns; their sizes are in CONTR
 	@$(BIN)/pytest tests -m "long and not alone" --durations=20 --numprocesses=2 --dist=loadscope --no-loadscope-reorder
 	@$(BIN)/pytest tests -m "long and alone" --durations=10
 
-typescript: $(NODE_STAMP)
+typescript: $(NODE_STAMPS)
 
-$(NODE_STAMP):
+$(NODE_STAMPS):
 	@for tool in node npm go javac; do command -v $$tool >/dev/null \
 		|| { echo "The tests of typed clients need $$tool on the PATH; CONTRIBUTING.md lists the versions" >&2; exit 1; }; done
 	@echo "installing the TypeScript compiler of the lock ..." >&2
-	@npm ci --prefix $(NODE) --ignore-scripts --no-audit --no-fund --silent
+	@npm ci --prefix $(dir $(@D)) --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
 
 chromium:

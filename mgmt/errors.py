@@ -25,6 +25,24 @@ class NameTakenError(ServiceError):
     code = "name-taken"
 
 
+class IdempotencyKeyInUseError(ServiceError):
+    """Another request with the same idempotency key is running."""
+
+    code = "idempotency-key-in-use"
+
+
+class IdempotencyKeyReusedError(ServiceError):
+    """The idempotency key was sent with a different request."""
+
+    code = "idempotency-key-reused"
+
+
+class RolesChangedError(ServiceError):
+    """The user's roles have changed since the first request with the idempotency key."""
+
+    code = "roles-changed"
+
+
 class NeededCredential(NamedTuple):
     """Destination whose credential must be entered again: the credential's fields, and the new URL."""
 

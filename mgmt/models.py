@@ -13,6 +13,7 @@ from mgmt.cells.models.signals import LaneSignal
 from mgmt.deliveries.models import DeadLetter, DestinationHealth, HeldMessage, ListedMessage, OffsetSet, Redrive
 from mgmt.delivery_tests.models import DestinationTest
 from mgmt.event_types.models import EventType, SourceEventTypes, VersionHour
+from mgmt.idempotency.models import IdempotentResponse
 from mgmt.ledger.models import (
     AttemptCount,
     AuditOffset,
@@ -82,6 +83,7 @@ __all__ = [
     "Heartbeat",
     "HeldMessage",
     "HighOffset",
+    "IdempotentResponse",
     "IgnoredField",
     "Incident",
     "Invitation",

@@ -9,6 +9,7 @@ from mgmt.audit.services import delete_expired
 from mgmt.deliveries.queries.message_selection import HOUR_S
 from mgmt.deliveries.queries.throughput import DELIVERIES_KEPT_H
 from mgmt.event_types.models import HOURS_KEPT_D
+from mgmt.idempotency.services import KEYS_FOR
 from mgmt.models import (
     Alert,
     AttemptCount,
@@ -21,6 +22,7 @@ from mgmt.models import (
     Finding,
     Heartbeat,
     HeldMessage,
+    IdempotentResponse,
     LaneSignal,
     LateCount,
     LimitCount,
@@ -100,6 +102,7 @@ def trim(
         SequenceBreakRow.objects.filter(at__lt=now - BREAKS_FOR),
         ReportRun.objects.filter(at__lt=now - RUNS_FOR),
         LimitCount.objects.filter(ends_at__lt=now),
+        IdempotentResponse.objects.filter(created_at__lt=now - KEYS_FOR),
     ]
     expired = delete_expired(before=now - timedelta(days=audit_keep_d), most=AT_ONCE)
     return AT_ONCE in [expired, *[_delete_slice(query) for query in queries]]

@@ -51,7 +51,7 @@ from mgmt.models import DeadLetter, OffsetSet, Pipe
 from mgmt.services import cancel_redrive, start_redrive
 from mgmt.web import access
 from mgmt.web.api_view import View, body_of
-from mgmt.web.openapi import LIMIT, PAGE_PARAMETERS, RANGE, answers, example, operation
+from mgmt.web.openapi import LIMIT, LOCATION, PAGE_PARAMETERS, RANGE, answers, example, operation
 from mgmt.web.pagination import (
     MAX_LIMIT,
     KeysetPage,
@@ -268,6 +268,7 @@ class RedrivesView(View):
 
     @operation(
         "start_move",
+        parameters=[LOCATION],
         request=MoveIn,
         responses=answers(
             201,
@@ -300,6 +301,7 @@ class PreviewView(View):
 
     @operation(
         "preview_move",
+        idempotency_key=False,
         request=ChosenIn,
         responses=answers(200, PreviewOut, "invalid", "not-found", "body-too-large", "media-type"),
     )

@@ -14,7 +14,7 @@ from mgmt.models import DestinationTest
 from mgmt.pipes.queries.dry_run import sample_body
 from mgmt.web import access
 from mgmt.web.api_view import View, body_of, tenant_for
-from mgmt.web.openapi import answers, operation
+from mgmt.web.openapi import LOCATION, answers, operation
 from mgmt.web.problems import ProblemError
 
 
@@ -23,6 +23,7 @@ class DestinationTestsView(View):
 
     @operation(
         "create_destination_test",
+        parameters=[LOCATION],
         request=DestinationTestIn,
         responses=answers(
             202,

@@ -38,7 +38,7 @@ from mgmt.services import (
 )
 from mgmt.web import access
 from mgmt.web.api_view import View, body_of, tenant_for
-from mgmt.web.openapi import PAGE_PARAMETERS, answers, operation
+from mgmt.web.openapi import LOCATION, PAGE_PARAMETERS, answers, operation
 from mgmt.web.pagination import KeysetPage, page_of
 from mgmt.web.parsers import BoundedJSONParser, CsvParser, JsonLinesParser, RowFile
 from mgmt.web.problems import ProblemError
@@ -82,6 +82,7 @@ class LookupTablesView(View):
 
     @operation(
         "create_lookup_table",
+        parameters=[LOCATION],
         request=LookupTableIn,
         responses=answers(
             201,
@@ -129,6 +130,7 @@ class UploadView(View):
 
     @operation(
         "upload_lookup_rows",
+        idempotency_key=False,
         parameters=UPLOAD_PARAMETERS,
         request=dict.fromkeys(("text/csv", "application/x-ndjson"), OpenApiTypes.STR),
         responses=answers(
@@ -214,7 +216,7 @@ class RowView(View):
         "put_lookup_row",
         request=OpenApiTypes.OBJECT,
         responses=answers(
-            200,
+            (200, 201),
             OpenApiTypes.OBJECT,
             "invalid",
             *ROWS_REFUSED,

@@ -31,7 +31,7 @@ from mgmt.replays.serializers import (
 from mgmt.services import ReplayRequest, abort_replay, pause_replay, repeat_failed, resume_replay, start_replay
 from mgmt.web import access
 from mgmt.web.api_view import View, body_of
-from mgmt.web.openapi import LIMIT, PAGE_PARAMETERS, answers, example, operation
+from mgmt.web.openapi import LIMIT, LOCATION, PAGE_PARAMETERS, answers, example, operation
 from mgmt.web.pagination import MAX_LIMIT, KeysetPage, choice_of, limit_of, number_in, page_of
 from mgmt.web.throttling import ApiThrottle, SearchThrottle
 
@@ -64,6 +64,7 @@ class ReplaysView(View):
 
     @operation(
         "start_replay",
+        parameters=[LOCATION],
         request=ReplayIn,
         responses=answers(201, ReplayOut, *START_ERRORS, "too-expensive", "body-too-large", "media-type"),
     )
@@ -151,6 +152,7 @@ class RepeatFailedReplayView(View):
 
     @operation(
         "repeat_failed_replay",
+        parameters=[LOCATION],
         request=None,
         responses=answers(201, ReplayOut, *START_ERRORS),
     )

@@ -10,7 +10,7 @@ from mgmt.services import SchemaIncompatibleError, register_schema
 from mgmt.web import access
 from mgmt.web.api_view import View, body_of
 from mgmt.web.handlers import breaking_error
-from mgmt.web.openapi import PAGE_PARAMETERS, answers, operation
+from mgmt.web.openapi import LOCATION, PAGE_PARAMETERS, answers, operation
 from mgmt.web.pagination import RevisionPage, page_of
 from mgmt.web.parsers import SchemaParser
 from mgmt.web.problems import ProblemError
@@ -33,9 +33,10 @@ class SchemasView(View):
 
     @operation(
         "register_source_schema",
+        parameters=[LOCATION],
         request=SourceSchemaIn,
         responses=answers(
-            201,
+            (200, 201),
             NewSourceSchemaOut,
             "invalid",
             "role-too-low",

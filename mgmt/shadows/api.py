@@ -26,7 +26,7 @@ from mgmt.shadows.serializers import (
 )
 from mgmt.web import access
 from mgmt.web.api_view import View, body_of
-from mgmt.web.openapi import PAGE_PARAMETERS, answers, example, operation
+from mgmt.web.openapi import LOCATION, PAGE_PARAMETERS, answers, example, operation
 from mgmt.web.pagination import KeysetPage, page_of
 from mgmt.web.throttling import ApiThrottle, ComparisonThrottle
 
@@ -67,6 +67,7 @@ class ShadowsView(View):
 
     @operation(
         "start_shadow",
+        parameters=[LOCATION],
         request=ShadowIn,
         responses=answers(
             201,
@@ -125,6 +126,7 @@ class PromoteShadowView(View):
 
     @operation(
         "promote_shadow",
+        parameters=[LOCATION],
         request=None,
         responses=answers(201, RevisionOut, *DRAFT_ERRORS, "credential-needed"),
     )

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.http.response import HttpResponseBase
-from drf_spectacular.utils import OpenApiParameter
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -41,7 +41,7 @@ class EventStreamRenderer(JSONRenderer):
 
 def _answers() -> Answers:
     found = answers(200, TailOut, "not-found", "unavailable", "too-many-tails", "too-expensive")
-    return found | {(200, EVENT_STREAM): str}
+    return found | {(200, EVENT_STREAM): OpenApiResponse(str, description="Success.")}
 
 
 class TailView(View):

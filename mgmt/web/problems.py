@@ -10,6 +10,7 @@ from rest_framework.exceptions import APIException
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 5
 _WAIT_S: Final = {
+    "idempotency-key-in-use": 1,
     "unavailable": RETRY_AFTER_S,
     "busy": RETRY_AFTER_S,
     "table-unreachable": RETRY_AFTER_S,
@@ -41,6 +42,11 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
     ),
     "parameter-invalid": ProblemType(
         400, "A query parameter is not valid", "`errors` names the parameter and what it needs."
+    ),
+    "idempotency-key-invalid": ProblemType(
+        400,
+        "The Idempotency-Key is not valid",
+        "Send 1 to 255 printable ASCII characters, such as a new UUID for each request that is not a retry.",
     ),
     "bad-request": ProblemType(400, "The request cannot be read", "Check the host, path and headers of the request."),
     "not-authenticated": ProblemType(
@@ -106,6 +112,16 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
         409,
         "There is nothing to compare the draft with",
         "`detail` says what is missing: a live revision, or an event. Nothing was sent or stored.",
+    ),
+    "idempotency-key-in-use": ProblemType(
+        409,
+        "The first request with this Idempotency-Key is running",
+        "Send the same request again after Retry-After: it gets the response of the first one.",
+    ),
+    "roles-changed": ProblemType(
+        409,
+        "Your roles have changed since the first request with this Idempotency-Key",
+        "The stored response is not sent again. Read the state, then use a new key if the request is still needed.",
     ),
     "limit-reached": ProblemType(409, "The limit is reached", "First remove one that you no longer need."),
     "quota-exceeded": ProblemType(
@@ -211,6 +227,11 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
     ),
     "destination-forbidden": ProblemType(
         422, "The destination's address is not allowed", "Use a public address. `errors` names the field."
+    ),
+    "idempotency-key-reused": ProblemType(
+        422,
+        "The Idempotency-Key belongs to a different request",
+        "A key stands for one method, path, query and body for 24 hours. Use a new key. Nothing was stored.",
     ),
     "too-expensive": ProblemType(
         422,

@@ -23,14 +23,23 @@ under "Show as curl".
 - **Pages**: follow `next` until it is null. `limit` is at most 200.
 - **Limits**: 1,200 requests per minute and token, and 1,200 of a user without token; 120 of a user that read messages
   from Kafka (messages and tail), 120 that read the event log, and 20 comparisons of a draft.
+- **Retries**: send `Idempotency-Key` with a POST, such as a UUID, and repeat the request with the same key until it is
+  answered. It changes state once: for 24 hours a repetition gets the first response, with `Idempotent-Replayed: true`.
+  A refused request leaves its key unused; a key with a different request is `idempotency-key-reused` (422).
 - **Units** are in the names: `_us` is microseconds, `_s` seconds, `_bytes` bytes. Times are UTC. A `minute` is the
   number of minutes since 1970-01-01T00:00Z.
 
-In the examples `$PENSTOCK` is the address of the console, and `$TENANT`, `$PIPE` and the like stand for ids. `GET /me/`
-returns the ids of your tenants, and `$PENSTOCK_TOKEN` is a token.
+In the examples `$PENSTOCK` is the address of the console, `$INGEST` that of ingest, and `$TENANT`, `$PIPE` and the like
+stand for ids. `GET /me/` returns the ids of your tenants, and `$PENSTOCK_TOKEN` is a token.
 """
 # Title, introduction, and the beginnings of the paths, of which the longest that fits wins.
-_GROUPS: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
+GROUPS: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
+    (
+        "Events",
+        "Sent to ingest, whose address and API keys are those of a pipe's sources.",
+        ("/v1/events",),
+    ),
+    ("Deliveries", "Requests that Penstock sends to your endpoints.", ()),
     ("You and your tenants", "", ("/me/", "/tenants/{tenant}/members/", "/tenants/{tenant}/quotas/")),
     (
         "API tokens and service accounts",
@@ -109,22 +118,27 @@ _SAMPLES: Final[Mapping[str, Any]] = {
 
 def reference(document: Mapping[str, Any]) -> str:
     """Return the page: each operation with its parameters and a curl command, by group."""
-    by_group: dict[str, list[str]] = {title: [] for title, _, _ in _GROUPS}
+    by_group: dict[str, list[str]] = {title: [] for title, _, _ in GROUPS}
     for path, operations in document["paths"].items():
-        place = path.removeprefix(_PREFIX)
+        place = place_of(path)
         for method in _METHODS:
             if method in operations and place != "/schema/":
                 by_group[group_of(place)].append(_operation(document, place, method, operations[method]))
     parts = [_HEAD]
-    for title, words, _ in _GROUPS:
+    for title, words, _ in GROUPS:
         if by_group[title]:
             parts += [f"## {title}\n", *([f"{words}\n"] if words else []), *by_group[title]]
     return "\n".join(parts)
 
 
+def place_of(path: str) -> str:
+    """Return a path of the API without its prefix."""
+    return path.removeprefix(_PREFIX)
+
+
 def group_of(place: str) -> str:
     """Return the title of the group of a path."""
-    fits = [(len(start), title) for title, _, starts in _GROUPS for start in starts if place.startswith(start)]
+    fits = [(len(start), title) for title, _, starts in GROUPS for start in starts if place.startswith(start)]
     return max(fits)[1]
 
 
@@ -141,7 +155,10 @@ def _curl(document: Mapping[str, Any], place: str, method: str, operation: Mappi
     query = f"?{'&'.join(f'{name}=...' for name in wanted)}" if wanted else ""
     verb = "" if method == "get" else f" -X {method.upper()}"
     sign_in = ' -H "Authorization: Bearer $PENSTOCK_TOKEN"' if operation.get("security") != [{}] else ""
-    yield f'curl -sS{sign_in}{verb} "$PENSTOCK{_PREFIX}{_address(place)}{query}"'
+    if "servers" in operation:  # ingest
+        yield f'curl -sS{verb} "$INGEST{_address(place)}" -H "Authorization: Bearer $PENSTOCK_KEY"'
+    else:
+        yield f'curl -sS{sign_in}{verb} "$PENSTOCK{_PREFIX}{_address(place)}{query}"'
     if "text/event-stream" in operation["responses"].get("200", {}).get("content", {}):
         yield '-N -H "Accept: text/event-stream"'
     content = operation.get("requestBody", {}).get("content", {})

@@ -20,9 +20,9 @@ class ArrivalOut:
     """Arrival of the event at ingest.
 
     Attributes:
-        source (str):
+        source (str): Name of the source in the spec.
         event_time (datetime.datetime | None): By the source's clock.
-        ingest_time (datetime.datetime):
+        ingest_time (datetime.datetime): Time at which ingest accepted the event.
         lag_us (int): `ingest_time - event_time`; negative if the source's clock is ahead.
         stored_us (int): Time from `ingest_time` until Kafka had stored it.
         off_time (bool): True if the event time was too far off and is not used.

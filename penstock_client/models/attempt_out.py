@@ -23,13 +23,13 @@ class AttemptOut:
     """One attempt to deliver one message to one destination.
 
     Attributes:
-        id (int):
+        id (int): Id of the attempt.
         at (datetime.datetime): Start of the attempt.
-        message_id (str):
+        message_id (str): Id of the message, a TimeUuid. Requests carry it as `webhook-id`.
         position (str): See `GET /pipes/{pipe}/messages/{position}/`.
         minute (int): Minute in which the message counts.
-        destination (str):
-        revision (int):
+        destination (str): Name of the destination in the spec.
+        revision (int): Number of the revision.
         number (int): 1 for the first attempt of the message.
         outcome (str): * `delivered` - delivered
             * `retry` - retry

@@ -22,7 +22,7 @@ class BodySearchOut:
     """Events whose body meets a condition: the newest minute first, in a minute by partition.
 
     Attributes:
-        results (list[FoundMessageOut]):
+        results (list[FoundMessageOut]): Rows of this page.
         searched (int): Events whose body was compared in this request.
         skipped (int): Events that could not be compared: no longer kept, larger than 64 KiB, or masked as a whole.
         total (int): Events of the whole time range.

@@ -20,14 +20,14 @@ class ChannelOut:
     """A notification channel of alerts.
 
     Attributes:
-        id (str):
+        id (str): Id of the channel.
         kind (str): * `mail` - Mail
             * `webhook` - Webhook
-        target (str):
+        target (str): E-mail address, or URL of the webhook.
         is_active (bool): False for an e-mail address that is not confirmed and gets no alerts.
         confirmed_at (datetime.datetime | None): Null for webhooks, which need no confirmation.
         confirmation_asked_at (datetime.datetime | None): Time of the newest request for a confirmation e-mail.
-        created_at (datetime.datetime):
+        created_at (datetime.datetime): Time of creation.
     """
 
     id: str

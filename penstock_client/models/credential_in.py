@@ -19,9 +19,9 @@ class CredentialIn:
     """Secret of a destination's authentication; the required fields depend on its kind.
 
     Attributes:
-        value (str | Unset):
-        password (str | Unset):
-        client_secret (str | Unset):
+        value (str | Unset): Value of the header, for `header`, or token, for `bearer`.
+        password (str | Unset): Password, for `basic`.
+        client_secret (str | Unset): Secret of the client, for `oauth2`.
         certificate (str | Unset): PEM.
         key (str | Unset): PEM.
     """

@@ -23,18 +23,18 @@ class DestinationOut:
     """A destination of a pipe, as it is used now.
 
     Attributes:
-        name (str):
+        name (str): Name of the destination in the spec.
         state (str): * `active` - Active
             * `paused` - Paused
             * `suspended` - Suspended
             * `removed` - Removed
         state_cause (str): Cause of the suspension.
         state_reason (str): Description of the response that led to it.
-        state_since (datetime.datetime):
+        state_since (datetime.datetime): Time since which it is in this state.
         config (DestinationOutConfig): Configuration of the destination in the live spec.
         has_credential (bool): True if the secret for its authentication is stored.
         signing_secrets (int): Number of secrets that sign each message.
-        created_at (datetime.datetime):
+        created_at (datetime.datetime): Time of creation.
     """
 
     name: str

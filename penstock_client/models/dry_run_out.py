@@ -24,8 +24,8 @@ class DryRunOut:
 
     Attributes:
         event (str): Body of the event.
-        nodes (list[NodeOut]):
-        requests (list[OutboundRequestOut]):
+        nodes (list[NodeOut]): Nodes of the pipe's graph.
+        requests (list[OutboundRequestOut]): Requests that would be sent.
         exploded (int): Number of messages that an explode step made; at most 20 of them are processed further.
     """
 

@@ -22,7 +22,7 @@ class EventLogOut:
     """Events after a cursor. Those of one key are in the order in which they were stored.
 
     Attributes:
-        results (list[LoggedEventOut]):
+        results (list[LoggedEventOut]): Rows of this page.
         cursor (str): Send it as `after` to get the next events.
         more (bool): True if more events may follow now; false at the end of the log.
         gap (bool): True if events after the cursor of the request are no longer kept.

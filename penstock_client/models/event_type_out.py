@@ -21,11 +21,11 @@ class EventTypeOut:
 
     Attributes:
         name (str): Empty if the source has one event type.
-        subject (str):
+        subject (str): Name of the subject in the schema registry.
         subject_id (str): Id of the subject in `/api/v1/schemas/`.
-        schema_type (str):
+        schema_type (str): Type of the schema: `AVRO` or `JSON`.
         newest_version (int): Version that JSON events must fit.
-        deprecated_at (datetime.datetime | None):
+        deprecated_at (datetime.datetime | None): Time of the deprecation; null if it is not deprecated.
     """
 
     name: str

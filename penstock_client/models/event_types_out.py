@@ -26,7 +26,7 @@ class EventTypesOut:
         type_from (str): Place of an event's type: `field:<path>`, a field of the event such as `field:meta.kind`;
             `header:<name>`, a header of the request or Kafka record, where `ce-type` is the attribute of a CloudEvent; or
             empty, if the source has one event type.
-        types (list[EventTypeOut]):
+        types (list[EventTypeOut]): Event types of the source.
     """
 
     version: int

@@ -20,8 +20,8 @@ class FactOut:
     """Statement of the ledger about the message.
 
     Attributes:
-        node (str):
-        fact (str):
+        node (str): Node of the pipe's graph.
+        fact (str): Stage that the message has passed.
         detail (str): Cause of a dead letter, or the number of the retry or hold.
         at (datetime.datetime | None): Time of its first report; null if it is not known.
     """

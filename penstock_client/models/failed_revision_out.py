@@ -17,9 +17,9 @@ class FailedRevisionOut:
     """A newest revision that has failed.
 
     Attributes:
-        pipe (str):
-        number (int):
-        reason (str):
+        pipe (str): Id of the pipe.
+        number (int): Number of the revision.
+        reason (str): Reason of the failure.
     """
 
     pipe: str

@@ -20,14 +20,14 @@ class FoundMessageOut:
     """Message that a search has found.
 
     Attributes:
-        pipe (str):
-        position (str):
+        pipe (str): Id of the pipe.
+        position (str): Position of the event: generation, partition and offset.
         child (int): Number of the child of an exploded message; 0 for any other.
         url (str): Path of the message's journey.
-        message_id (str):
+        message_id (str): Id of the message, a TimeUuid. Requests carry it as `webhook-id`.
         accepted_at (datetime.datetime | None): Time at which ingest accepted it.
         minute (int): Minute in which it counts.
-        source (str):
+        source (str): Name of the source in the spec.
         revision (int): Revision that processes it.
         state (str): State in words, such as `delivered` or `delivered to 1 of 2`.
         last_seen (str): Last node that saw it, if it is lost.

@@ -22,7 +22,7 @@ class FoundMessagesOut:
     """Messages that a search has found, newest first.
 
     Attributes:
-        results (list[FoundMessageOut]):
+        results (list[FoundMessageOut]): Rows of this page.
         more (bool): True if there are messages that are not listed.
     """
 

@@ -27,9 +27,9 @@ class JourneyOut:
     """Journey of one message: what it was, what each stage made of it, and where it is now.
 
     Attributes:
-        pipe (str):
-        position (str):
-        child (int):
+        pipe (str): Id of the pipe.
+        position (str): Position of the event: generation, partition and offset.
+        child (int): Number of the part of an exploded event, from 0; 0 for an event that was not exploded.
         children (int): Number of messages that an `explode` step made of it.
         message_id (str): Empty if it is not known.
         minute (int): Minute in which it counts.
@@ -39,14 +39,14 @@ class JourneyOut:
         bin_ (str): Bin of a message that ended, waits or is lost before the route; empty if it passed the route.
         last_seen (str): Last node that saw it, if it is lost before the route.
         last_seen_words (str): What happened there, in words; empty if it is not lost.
-        arrival (ArrivalOut | None):
+        arrival (ArrivalOut | None): Arrival of the event at ingest; null if the event is no longer stored.
         headers (JourneyOutHeaders): Headers of the event.
         body (None | str): Body of the event, cut at 64 KiB; null if unavailable.
         body_bytes (int): Size of the whole body.
         unavailable (str): Why the event or its stages cannot be shown, for example after the retention time; else
             empty.
-        stages (list[StageOut]):
-        rules (list[RuleOut]):
+        stages (list[StageOut]): Stages that the event has passed, in order.
+        rules (list[RuleOut]): Rules of the routes, in order.
         destinations (list[LegOut]): Those that need attention first.
         not_sent_to (list[str]): Destinations that were not chosen.
     """

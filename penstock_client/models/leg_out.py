@@ -25,14 +25,14 @@ class LegOut:
     """Path of the message to one destination.
 
     Attributes:
-        destination (str):
+        destination (str): Name of the destination in the spec.
         bin_ (str): One of the bins of a minute; empty if it is not counted there yet.
         last_seen (str): Last node that saw it, if it is lost.
         last_seen_words (str): What happened there, in words; empty if it is not lost.
-        facts (list[FactOut]):
-        attempts (list[AttemptOut]):
-        transform (None | StageOut):
-        request (None | SentRequestOut):
+        facts (list[FactOut]): Facts of the ledger about the message, by time.
+        attempts (list[AttemptOut]): Attempts to deliver, in order.
+        transform (None | StageOut): Steps of this destination; null if it has none.
+        request (None | SentRequestOut): Request that was sent; null if there was none.
         dead_letter (int | None): Id of its dead letter; null if it has none.
         to_egress_us (int | None): Time from ingest to the end of processing.
         to_answer_us (int | None): Time from there to the response.

@@ -24,8 +24,8 @@ class LoggedEventOut:
 
     Attributes:
         id (str): Id of the message (`webhook-id`).
-        position (str):
-        source (str):
+        position (str): Position of the event: generation, partition and offset.
+        source (str): Name of the source in the spec.
         revision (int): Revision that processes it.
         accepted_at (datetime.datetime):
         headers (LoggedEventOutHeaders): Content type, and the attributes of a CloudEvent as `ce-<name>`.

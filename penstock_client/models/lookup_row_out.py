@@ -20,7 +20,7 @@ class LookupRowOut:
     """A row with its key, its version and the time of its last change.
 
     Attributes:
-        key (str):
+        key (str): Key of the row.
         row (Any): The row, an object.
         version (str): Grows with each change of the row. Text, since it may exceed 2^53.
         changed_at (datetime.datetime | None): When the row was written; null for a row that was entered before a pipe

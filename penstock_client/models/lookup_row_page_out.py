@@ -22,7 +22,7 @@ class LookupRowPageOut:
     """Rows in key order.
 
     Attributes:
-        rows (list[LookupRowOut]):
+        rows (list[LookupRowOut]): Rows in the order of their keys.
         after (str): Send it as `after` to get the next rows. Empty: there are none.
     """
 

@@ -19,7 +19,7 @@ class LookupTableIn:
     """Look-up table to create.
 
     Attributes:
-        name (str):
+        name (str): Name, by which `enrich` steps refer to the table; unique in the tenant.
         tenant (str | Unset): Required only for members of several tenants.
     """
 

@@ -23,16 +23,16 @@ class LookupTableOut:
     """A look-up table. Needs the mapping `feeds` (mgmt.lookups.queries.feeds.feeds_of) in its context.
 
     Attributes:
-        id (str):
+        id (str): Id of the table.
         name (str): Name by which `enrich` steps refer to the table.
-        tenant (str):
+        tenant (str): Id of the tenant.
         row_count (int): Rows stored by upload, API or console. The status of the table also counts those that pipes
             wrote.
         fed_by (list[TableFeedOut]): Destinations that write the table. Empty: none does.
         state (str): * `live` - live
             * `publishing` - publishing
-        created_at (datetime.datetime):
-        changed_at (datetime.datetime):
+        created_at (datetime.datetime): Time of creation.
+        changed_at (datetime.datetime): Time of the last change.
     """
 
     id: str

@@ -22,9 +22,9 @@ class LookupTablePageOut:
     """A page of look-up tables, newest first.
 
     Attributes:
-        next_ (None | str):
-        previous (None | str):
-        results (list[LookupTableOut]):
+        next_ (None | str): URL of the next page; null on the last one.
+        previous (None | str): URL of the page before; null on the first one.
+        results (list[LookupTableOut]): Rows of this page.
     """
 
     next_: None | str

@@ -23,8 +23,8 @@ class MeOut:
     """The signed-in user.
 
     Attributes:
-        username (str):
-        tenants (list[TenancyOut]):
+        username (str): User name.
+        tenants (list[TenancyOut]): Your tenants, by name.
         token (MyTokenOut | None): Null without an API token.
     """
 

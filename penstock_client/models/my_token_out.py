@@ -20,8 +20,8 @@ class MyTokenOut:
     """API token of the request.
 
     Attributes:
-        id (str):
-        name (str):
+        id (str): Id.
+        name (str): Name.
         scope (str): * `read` - Read
             * `operate` - Operate
             * `publish` - Publish

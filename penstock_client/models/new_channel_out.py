@@ -20,15 +20,15 @@ class NewChannelOut:
     """A new channel. The `secret` of a webhook is returned only here; it is empty for e-mail.
 
     Attributes:
-        id (str):
+        id (str): Id of the channel.
         kind (str): * `mail` - Mail
             * `webhook` - Webhook
-        target (str):
+        target (str): E-mail address, or URL of the webhook.
         is_active (bool): False for an e-mail address that is not confirmed and gets no alerts.
         confirmed_at (datetime.datetime | None): Null for webhooks, which need no confirmation.
         confirmation_asked_at (datetime.datetime | None): Time of the newest request for a confirmation e-mail.
-        created_at (datetime.datetime):
-        secret (str):
+        created_at (datetime.datetime): Time of creation.
+        secret (str): Signing secret of a webhook, which cannot be read again; empty for an e-mail address.
     """
 
     id: str

@@ -22,9 +22,9 @@ class NodeOut:
     """Results of one node.
 
     Attributes:
-        node (str):
+        node (str): Node of the pipe's graph.
         took_us (int): Microseconds.
-        results (list[ResultOut]):
+        results (list[ResultOut]): Rows of this page.
     """
 
     node: str

@@ -20,13 +20,13 @@ class OpenAlertOut:
     """An open alert; see `GET /pipes/{pipe}/alerts/{alert}/` for its details.
 
     Attributes:
-        id (str):
-        pipe (str):
-        destination (str):
-        cause (str):
+        id (str): Id of the alert.
+        pipe (str): Id of the pipe.
+        destination (str): Name of the destination in the spec.
+        cause (str): Cause, one of a fixed list of codes.
         state (str): `opened` or `acknowledged`.
-        count (int):
-        opened_at (datetime.datetime):
+        count (int): Number of messages.
+        opened_at (datetime.datetime): Time at which it was opened.
     """
 
     id: str

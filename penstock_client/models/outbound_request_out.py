@@ -19,12 +19,12 @@ class OutboundRequestOut:
     """Request that would be sent, without secrets.
 
     Attributes:
-        destination (str):
-        id (str):
-        method (str):
-        url (str):
-        headers (list[str]):
-        body (str):
+        destination (str): Name of the destination in the spec.
+        id (str): Id.
+        method (str): HTTP method.
+        url (str): URL.
+        headers (list[str]): Header lines of the request; secrets are shown as ***.
+        body (str): Body as text.
         note (str): How the real request differs if it is sent as part of a batch.
     """
 

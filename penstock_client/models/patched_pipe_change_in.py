@@ -19,7 +19,7 @@ class PatchedPipeChangeIn:
     """Change of a pipe's name, or of the loss above which you are alerted.
 
     Attributes:
-        name (str | Unset):
+        name (str | Unset): Name.
         loss_threshold_percent (float | Unset): Loss of a minute in percent; 0: any lost message.
     """
 

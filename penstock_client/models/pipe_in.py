@@ -23,7 +23,7 @@ class PipeIn:
     """Pipe to create.
 
     Attributes:
-        name (str):
+        name (str): Name, unique in the tenant.
         spec (PipeSpec):
         tenant (str | Unset): Required only for members of several tenants.
         expected_per_s (int | Unset): Expected events per second. With a high number, only a share of the keys is

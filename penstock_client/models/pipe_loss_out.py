@@ -17,8 +17,8 @@ class PipeLossOut:
     """Lost messages of one pipe.
 
     Attributes:
-        pipe (str):
-        lost (int):
+        pipe (str): Id of the pipe.
+        lost (int): Messages of which Penstock has lost track.
     """
 
     pipe: str

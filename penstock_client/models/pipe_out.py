@@ -20,9 +20,9 @@ class PipeOut:
     """A pipe, and your role in its tenant.
 
     Attributes:
-        id (str):
-        name (str):
-        tenant (str):
+        id (str): Id of the pipe.
+        name (str): Name, unique in the tenant.
+        tenant (str): Id of the tenant.
         state (str): * `active` - Active
             * `paused` - Paused
             * `closed` - Closed
@@ -37,7 +37,7 @@ class PipeOut:
             * `operator` - Operator
             * `editor` - Editor
             * `owner` - Owner
-        created_at (datetime.datetime):
+        created_at (datetime.datetime): Time of creation.
     """
 
     id: str

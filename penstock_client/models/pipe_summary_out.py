@@ -19,8 +19,8 @@ class PipeSummaryOut:
     """A pipe with its figures of the last hour.
 
     Attributes:
-        pipe (str):
-        name (str):
+        pipe (str): Id of the pipe.
+        name (str): Name.
         state (str): `live`, `coming` (not deployed yet), `failed`, `paused` or `closed`.
         reason (str): Why it waits or failed.
         revision (int): Live revision; 0 without any.
@@ -28,7 +28,7 @@ class PipeSummaryOut:
         share (int | None): Percent of the keys that the next revision has now.
         per_s (float): Events accepted per second in the last minute.
         lag_p95_us (int | None): 95th percentile of the time from the event to the destination's response.
-        delivered (int):
+        delivered (int): Messages that were delivered.
         delivered_share (float | None): Share (0 to 1) of the deliveries that succeeded; null without any delivery.
         undelivered (int): Undelivered messages, of all `causes`.
         lost (int): Lost messages of sealed minutes.

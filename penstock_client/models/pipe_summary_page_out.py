@@ -22,9 +22,9 @@ class PipeSummaryPageOut:
     """A page of pipes with their figures, newest pipe first.
 
     Attributes:
-        next_ (None | str):
-        previous (None | str):
-        results (list[PipeSummaryOut]):
+        next_ (None | str): URL of the next page; null on the last one.
+        previous (None | str): URL of the page before; null on the first one.
+        results (list[PipeSummaryOut]): Rows of this page.
     """
 
     next_: None | str

@@ -24,26 +24,26 @@ class ReplayOut:
     """A replay and its progress.
 
     Attributes:
-        id (str):
+        id (str): Id of the replay.
         state (str): * `running` - Running
             * `paused` - Paused
             * `aborting` - Aborting
             * `aborted` - Aborted
             * `done` - Done
             * `failed` - Failed
-        since (datetime.datetime):
-        until (datetime.datetime):
-        revision (int):
-        destinations (list[str]):
-        where (str):
-        keys (list[str]):
+        since (datetime.datetime): Start of the time range.
+        until (datetime.datetime): End of the time range, excluded; null if it is open.
+        revision (int): Number of the revision.
+        destinations (list[str]): Names of the destinations; empty for all.
+        where (str): Condition on the events; empty for all.
+        keys (list[str]): Keys to which it is limited; empty for all.
         ids (list[str]): The first 100 message ids; `id_count` is the number of all.
         id_count (int): Return the number of ids.
-        rate_per_s (float):
-        rehearsal (bool):
+        rate_per_s (float): Messages per second at most.
+        rehearsal (bool): True if nothing is sent.
         revisions (list[int]): Only events accepted under these revisions; empty for all.
         repeats (None | str): Id of the replay whose failed events it repeats.
-        created_at (datetime.datetime):
+        created_at (datetime.datetime): Time of creation.
         started_at (datetime.datetime | None): Null while it waits for the cell.
         finished_at (datetime.datetime | None): When all messages were handed to delivery, or when it ended early.
         expected_end (datetime.datetime | None): Estimate of `finished_at` from its speed so far; null if it is not
@@ -56,7 +56,7 @@ class ReplayOut:
         size_bytes (int): Size of the bodies sent, or that would be sent.
         error (str): Why it waits or failed, or from when on the log has the events if the first ones have expired.
         backfill (None | str | Unset): Name of the new destination, if it is a backfill.
-        by (None | str | Unset):
+        by (None | str | Unset): User who requested it; null if Penstock did or the user was deleted.
     """
 
     id: str

@@ -19,7 +19,7 @@ class ResultOut:
     """Result of a node for one message.
 
     Attributes:
-        id (str):
+        id (str): Id.
         outcome (str): * `passed` - passed
             * `filtered` - filtered
             * `dead` - dead

@@ -24,7 +24,7 @@ class RevisionOut:
     """One immutable version of a pipe's spec.
 
     Attributes:
-        number (int):
+        number (int): Number of the revision, from 1.
         state (str): * `requested` - Requested
             * `ramping` - Ramping
             * `live` - Live
@@ -33,9 +33,9 @@ class RevisionOut:
         state_reason (str): Reason why it waits or failed.
         at_once (bool): True if it takes all keys at once instead of ramping.
         spec (PipeSpec):
-        created_at (datetime.datetime):
-        live_at (datetime.datetime | None):
-        author (None | str | Unset):
+        created_at (datetime.datetime): Time of creation.
+        live_at (datetime.datetime | None): Time at which it became live; null if it never was.
+        author (None | str | Unset): User who created it; null if the user was deleted or Penstock created it.
     """
 
     number: int

@@ -19,9 +19,9 @@ class RuleOut:
     """Routing rule with its result.
 
     Attributes:
-        number (int):
-        when (str):
-        to (list[str]):
+        number (int): Number of the rule, from 1.
+        when (str): Condition: an expression.
+        to (list[str]): Names of destinations.
         matched (bool | None): Null if it was not evaluated.
     """
 

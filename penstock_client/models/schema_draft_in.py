@@ -23,12 +23,12 @@ class SchemaDraftIn:
     """Schema to check or to register.
 
     Attributes:
-        subject (str):
+        subject (str): Name of the subject in the schema registry.
         schema (Any): The schema as JSON, or as a string that contains JSON.
         tenant (str | Unset): Needed only if you have several tenants.
         type_ (str | Unset): * `AVRO` - AVRO
             * `JSON` - JSON Default: 'AVRO'.
-        references (list[SchemaReferenceIn] | Unset):
+        references (list[SchemaReferenceIn] | Unset): Schemas that it refers to by name.
         owner (str | Unset): Owner of a new subject. Default: your user name.
     """
 

@@ -18,7 +18,7 @@ class SchemaReferenceIn:
 
     Attributes:
         name (str): Full name of the Avro type, or the text of the `$ref` in a JSON Schema.
-        subject (str):
+        subject (str): Subject of the other schema.
         version (int): -1 is the latest version.
     """
 

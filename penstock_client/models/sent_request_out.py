@@ -19,10 +19,10 @@ class SentRequestOut:
     """Request as it is sent, without secrets.
 
     Attributes:
-        method (str):
-        url (str):
-        headers (list[str]):
-        body (str):
+        method (str): HTTP method.
+        url (str): URL.
+        headers (list[str]): Header lines of the request; secrets are shown as ***.
+        body (str): Body as text.
         note (str): How the sent request differs from this one; empty if it does not.
     """
 

@@ -20,9 +20,9 @@ class SourceOut:
     """A source of a pipe.
 
     Attributes:
-        name (str):
+        name (str): Name of the source in the spec.
         url (str): URL for POST requests with events and a key of this source.
-        created_at (datetime.datetime):
+        created_at (datetime.datetime): Time of creation.
     """
 
     name: str

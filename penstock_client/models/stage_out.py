@@ -19,10 +19,10 @@ class StageOut:
     """Stage, recomputed from the stored event by the revision that processed it.
 
     Attributes:
-        node (str):
+        node (str): Node of the pipe's graph.
         outcome (str): `passed`, `filtered` or `dead`.
-        cause (str):
-        detail (str):
+        cause (str): Cause, one of a fixed list of codes.
+        detail (str): Details, for people.
         before (str): Body on arrival.
         after (str): Body on departure.
         to (list[str]): Destinations that the route chose.

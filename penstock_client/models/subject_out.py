@@ -20,12 +20,12 @@ class SubjectOut:
     """Subject of the schema registry.
 
     Attributes:
-        id (str):
-        tenant (str):
-        name (str):
+        id (str): Id of the subject.
+        tenant (str): Id of the tenant.
+        name (str): Name of the subject; the wire API uses it, too.
         type_ (None | str): Null before the first version.
-        versions (int):
-        newest_version (int | None):
+        versions (int): Number of versions.
+        newest_version (int | None): Number of the newest version; null if there is none.
         compatibility (str): * `NONE` - NONE
             * `BACKWARD` - BACKWARD
             * `BACKWARD_TRANSITIVE` - BACKWARD_TRANSITIVE
@@ -34,9 +34,9 @@ class SubjectOut:
             * `FULL` - FULL
             * `FULL_TRANSITIVE` - FULL_TRANSITIVE
         own_compatibility (bool): False if the level is the tenant's default.
-        owner (str):
-        created_at (datetime.datetime):
-        deprecated_at (datetime.datetime | None):
+        owner (str): Owner of the subject, for people: a team or an address.
+        created_at (datetime.datetime): Time of creation.
+        deprecated_at (datetime.datetime | None): Time of the deprecation; null if it is not deprecated.
     """
 
     id: str

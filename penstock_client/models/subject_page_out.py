@@ -22,9 +22,9 @@ class SubjectPageOut:
     """A page of subjects, newest first.
 
     Attributes:
-        next_ (None | str):
-        previous (None | str):
-        results (list[SubjectOut]):
+        next_ (None | str): URL of the next page; null on the last one.
+        previous (None | str): URL of the page before; null on the first one.
+        results (list[SubjectOut]): Rows of this page.
     """
 
     next_: None | str

@@ -21,16 +21,16 @@ class SubjectVersionOut:
     """One immutable version of a subject.
 
     Attributes:
-        subject (str):
-        number (int):
+        subject (str): Name of the subject in the schema registry.
+        number (int): Number, counted from 1.
         schema_id (int): Id on the wire, unique in the tenant.
         fingerprint (str): SHA-256 of the canonical form, hex.
-        type_ (str):
+        type_ (str): Type of the schema: `AVRO` or `JSON`.
         schema (str): The schema as it was registered.
-        references (Any):
-        created_at (datetime.datetime):
-        deprecated_at (datetime.datetime | None):
-        author (None | str | Unset):
+        references (Any): Schemas that it refers to by name, with subject and version.
+        created_at (datetime.datetime): Time of creation.
+        deprecated_at (datetime.datetime | None): Time of the deprecation; null if it is not deprecated.
+        author (None | str | Unset): User who created it; null if the user was deleted or Penstock created it.
     """
 
     subject: str

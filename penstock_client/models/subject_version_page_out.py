@@ -22,9 +22,9 @@ class SubjectVersionPageOut:
     """A page of versions, newest first.
 
     Attributes:
-        next_ (None | str):
-        previous (None | str):
-        results (list[SubjectVersionOut]):
+        next_ (None | str): URL of the next page; null on the last one.
+        previous (None | str): URL of the page before; null on the first one.
+        results (list[SubjectVersionOut]): Rows of this page.
     """
 
     next_: None | str

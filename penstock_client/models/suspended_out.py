@@ -20,11 +20,11 @@ class SuspendedOut:
     """A suspended destination.
 
     Attributes:
-        pipe (str):
-        destination (str):
-        cause (str):
-        reason (str):
-        since (datetime.datetime):
+        pipe (str): Id of the pipe.
+        destination (str): Name of the destination in the spec.
+        cause (str): Cause, one of a fixed list of codes.
+        reason (str): Reason, for people.
+        since (datetime.datetime): Time since which the destination is suspended.
     """
 
     pipe: str

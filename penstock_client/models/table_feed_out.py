@@ -17,9 +17,9 @@ class TableFeedOut:
     """A destination that writes the table.
 
     Attributes:
-        pipe (str):
-        pipe_name (str):
-        destination (str):
+        pipe (str): Id of the pipe.
+        pipe_name (str): Name of the pipe.
+        destination (str): Name of the destination in the spec.
     """
 
     pipe: str

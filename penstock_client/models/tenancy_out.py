@@ -17,8 +17,8 @@ class TenancyOut:
     """A tenant of which you are a member.
 
     Attributes:
-        id (str):
-        name (str):
+        id (str): Id of the tenant.
+        name (str): Name of the tenant.
         role (str): * `viewer` - Viewer
             * `operator` - Operator
             * `editor` - Editor

@@ -329,7 +329,7 @@ SPECTACULAR_SETTINGS = {
     "SERVE_PUBLIC": True,
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SCHEMA_PATH_PREFIX": "/api/v1",
-    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "mgmt.web.openapi.add_spec_types"],
+    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "mgmt.web.document.hook.complete"],
     "ENUM_NAME_OVERRIDES": {
         "CompatibilityLevel": "mgmt.registry.models.LEVELS",
         "Controller": "mgmt.cells.models.control.Controller",

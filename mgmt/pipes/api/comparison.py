@@ -26,6 +26,7 @@ class ComparisonView(View):
 
     @operation(
         "compare_draft",
+        idempotency_key=False,
         request=ComparisonIn,
         responses=answers(
             200,

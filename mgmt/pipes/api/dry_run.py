@@ -22,6 +22,7 @@ class DryRunView(View):
 
     @operation(
         "dry_run",
+        idempotency_key=False,
         request=DryRunIn,
         responses=answers(
             200,

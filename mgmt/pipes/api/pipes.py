@@ -12,7 +12,7 @@ from mgmt.pipes.serializers import PipeChangeIn, PipeIn, PipeOut, PipePageOut
 from mgmt.services import InvalidValue, close_pipe, create_pipe, rename_pipe, reopen_pipe, set_loss_threshold
 from mgmt.web import access
 from mgmt.web.api_view import View, body_of, tenant_for
-from mgmt.web.openapi import PAGE_PARAMETERS, answers, operation
+from mgmt.web.openapi import LOCATION, PAGE_PARAMETERS, answers, operation
 from mgmt.web.pagination import KeysetPage, page_of
 
 
@@ -31,6 +31,7 @@ class PipesView(View):
 
     @operation(
         "create_pipe",
+        parameters=[LOCATION],
         request=PipeIn,
         responses=answers(
             201,

@@ -14,7 +14,7 @@ from mgmt.pipes.serializers import DIFF_EXAMPLE, RevisionDiffOut, RevisionIn, Re
 from mgmt.services import publish_revision, spread_keys
 from mgmt.web import access
 from mgmt.web.api_view import View, body_of
-from mgmt.web.openapi import PAGE_PARAMETERS, answers, example, operation
+from mgmt.web.openapi import LOCATION, PAGE_PARAMETERS, answers, example, operation
 from mgmt.web.pagination import RevisionPage, number_in, page_of
 from mgmt.web.problems import ProblemError
 
@@ -37,6 +37,7 @@ class RevisionsView(View):
 
     @operation(
         "publish_revision",
+        parameters=[LOCATION],
         request=RevisionIn,
         responses=answers(
             201,
@@ -79,6 +80,7 @@ class SpreadKeysView(View):
 
     @operation(
         "spread_keys",
+        parameters=[LOCATION],
         request=None,
         responses=answers(
             201, RevisionOut, "role-too-low", "not-found", "order-needed", "pipe-closed", "unchanged", "spec-invalid"

@@ -40,7 +40,7 @@ from mgmt.services import (
 )
 from mgmt.web import access
 from mgmt.web.api_view import View, body_of, tenant_for
-from mgmt.web.openapi import PAGE_PARAMETERS, answers, operation
+from mgmt.web.openapi import LOCATION, PAGE_PARAMETERS, answers, operation
 from mgmt.web.pagination import KeysetPage, NumberPage, RevisionPage, number_in, page_of, refused, text_of
 from mgmt.web.parsers import UncompressedParser
 
@@ -73,9 +73,10 @@ class SubjectsView(View):
 
     @operation(
         "register_version",
+        parameters=[LOCATION],
         request=SchemaDraftIn,
         responses=answers(
-            201,
+            (200, 201),
             SubjectVersionOut,
             *_REFUSED,
             "schema-incompatible",
@@ -109,7 +110,12 @@ class CheckDraftView(View):
 
     parser_classes = [UncompressedParser]
 
-    @operation("check_schema_version", request=SchemaDraftIn, responses=answers(200, DraftCheckOut, *_REFUSED))
+    @operation(
+        "check_schema_version",
+        idempotency_key=False,
+        request=SchemaDraftIn,
+        responses=answers(200, DraftCheckOut, *_REFUSED),
+    )
     def post(self, request: Request) -> Response:
         """Compare a schema with the versions that the subject's compatibility level names. Stores nothing."""
         body = body_of(request, SchemaDraftIn)

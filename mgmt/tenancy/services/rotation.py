@@ -9,7 +9,8 @@ from django.db.models import F
 from dataplane.tables.sealed import credential_place, salt_place, signing_place
 from mgmt.audit.services import record
 from mgmt.deliveries.services.destinations import with_endpoint
-from mgmt.models import AlertChannel, Destination, Pipe, Tenant
+from mgmt.idempotency.services import response_place
+from mgmt.models import AlertChannel, Destination, IdempotentResponse, Pipe, Tenant
 from mgmt.tenancy.secrets import decrypt, encrypt, reencrypt
 
 SECOND_FACTOR_PLACE: Final = "accounts/second-factor/secret"
@@ -34,7 +35,10 @@ def rotate_secrets() -> int:
         _rotate_channel(channel)
     for factor in factors:
         _rotate_factor(factor)
-    return len(tenants) + len(destinations) + len(channels) + len(factors)
+    responses = list(IdempotentResponse.objects.order_by("id").values_list("id", flat=True))
+    for response in responses:
+        _rotate_response(response)
+    return len(tenants) + len(destinations) + len(channels) + len(factors) + len(responses)
 
 
 @transaction.atomic
@@ -72,6 +76,15 @@ def _rotate_factor(row_id: int) -> None:
     sealed = _SEALED[Authenticator.Type(row.type)]
     row.data[sealed] = reencrypt(row.data[sealed], SECOND_FACTOR_PLACE)
     row.save(update_fields=["data"])
+
+
+@transaction.atomic
+def _rotate_response(row_id: int) -> None:
+    """Leave out a row that was deleted since the list was made: responses are kept for a day only."""
+    row = IdempotentResponse.objects.select_for_update().filter(id=row_id).first()
+    if row is not None:
+        row.body = reencrypt(row.body, response_place(row.user_id, row.token, row.key))
+        row.save(update_fields=["body"])
 
 
 def channel_place(channel: AlertChannel) -> str:

@@ -10,6 +10,7 @@ from ... import errors
 
 from ...models.channel_in import ChannelIn
 from ...models.new_channel_out import NewChannelOut
+from ...types import UNSET, Unset
 from typing import cast
 
 
@@ -17,8 +18,11 @@ def _get_kwargs(
     tenant: str,
     *,
     body: ChannelIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     _kwargs: dict[str, Any] = {
         "method": "post",
@@ -61,6 +65,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: ChannelIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[NewChannelOut]:
     """Add a channel. An e-mail address gets alerts once it is confirmed with the link that Penstock sends
     to it.
@@ -69,6 +74,7 @@ def sync_detailed(
 
     Args:
         tenant (str):
+        idempotency_key (str | Unset):
         body (ChannelIn): Notification channel to add.
 
     Raises:
@@ -82,6 +88,7 @@ def sync_detailed(
     kwargs = _get_kwargs(
         tenant=tenant,
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -96,6 +103,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     body: ChannelIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> NewChannelOut | None:
     """Add a channel. An e-mail address gets alerts once it is confirmed with the link that Penstock sends
     to it.
@@ -104,6 +112,7 @@ def sync(
 
     Args:
         tenant (str):
+        idempotency_key (str | Unset):
         body (ChannelIn): Notification channel to add.
 
     Raises:
@@ -118,6 +127,7 @@ def sync(
         tenant=tenant,
         client=client,
         body=body,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -126,6 +136,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: ChannelIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[NewChannelOut]:
     """Add a channel. An e-mail address gets alerts once it is confirmed with the link that Penstock sends
     to it.
@@ -134,6 +145,7 @@ async def asyncio_detailed(
 
     Args:
         tenant (str):
+        idempotency_key (str | Unset):
         body (ChannelIn): Notification channel to add.
 
     Raises:
@@ -147,6 +159,7 @@ async def asyncio_detailed(
     kwargs = _get_kwargs(
         tenant=tenant,
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -159,6 +172,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     body: ChannelIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> NewChannelOut | None:
     """Add a channel. An e-mail address gets alerts once it is confirmed with the link that Penstock sends
     to it.
@@ -167,6 +181,7 @@ async def asyncio(
 
     Args:
         tenant (str):
+        idempotency_key (str | Unset):
         body (ChannelIn): Notification channel to add.
 
     Raises:
@@ -182,5 +197,6 @@ async def asyncio(
             tenant=tenant,
             client=client,
             body=body,
+            idempotency_key=idempotency_key,
         )
     ).parsed

@@ -10,14 +10,18 @@ from ... import errors
 
 from ...models.lookup_table_in import LookupTableIn
 from ...models.lookup_table_out import LookupTableOut
+from ...types import UNSET, Unset
 from typing import cast
 
 
 def _get_kwargs(
     *,
     body: LookupTableIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     _kwargs: dict[str, Any] = {
         "method": "post",
@@ -57,10 +61,12 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: LookupTableIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[LookupTableOut]:
     """Create an empty look-up table. Pipes of its tenant refer to it by name in their `enrich` steps.
 
     Args:
+        idempotency_key (str | Unset):
         body (LookupTableIn): Look-up table to create.
 
     Raises:
@@ -73,6 +79,7 @@ def sync_detailed(
 
     kwargs = _get_kwargs(
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -86,10 +93,12 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     body: LookupTableIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> LookupTableOut | None:
     """Create an empty look-up table. Pipes of its tenant refer to it by name in their `enrich` steps.
 
     Args:
+        idempotency_key (str | Unset):
         body (LookupTableIn): Look-up table to create.
 
     Raises:
@@ -103,6 +112,7 @@ def sync(
     return sync_detailed(
         client=client,
         body=body,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -110,10 +120,12 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: LookupTableIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[LookupTableOut]:
     """Create an empty look-up table. Pipes of its tenant refer to it by name in their `enrich` steps.
 
     Args:
+        idempotency_key (str | Unset):
         body (LookupTableIn): Look-up table to create.
 
     Raises:
@@ -126,6 +138,7 @@ async def asyncio_detailed(
 
     kwargs = _get_kwargs(
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -137,10 +150,12 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     body: LookupTableIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> LookupTableOut | None:
     """Create an empty look-up table. Pipes of its tenant refer to it by name in their `enrich` steps.
 
     Args:
+        idempotency_key (str | Unset):
         body (LookupTableIn): Look-up table to create.
 
     Raises:
@@ -155,5 +170,6 @@ async def asyncio(
         await asyncio_detailed(
             client=client,
             body=body,
+            idempotency_key=idempotency_key,
         )
     ).parsed

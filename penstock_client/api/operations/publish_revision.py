@@ -10,6 +10,7 @@ from ... import errors
 
 from ...models.revision_in import RevisionIn
 from ...models.revision_out import RevisionOut
+from ...types import UNSET, Unset
 from typing import cast
 
 
@@ -17,8 +18,11 @@ def _get_kwargs(
     pipe: str,
     *,
     body: RevisionIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     _kwargs: dict[str, Any] = {
         "method": "post",
@@ -61,11 +65,13 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: RevisionIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[RevisionOut]:
     """Publish the next revision. Fails with `revision-conflict` if `based_on` is not the newest revision.
 
     Args:
         pipe (str):
+        idempotency_key (str | Unset):
         body (RevisionIn): Revision to publish.
 
     Raises:
@@ -79,6 +85,7 @@ def sync_detailed(
     kwargs = _get_kwargs(
         pipe=pipe,
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -93,11 +100,13 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     body: RevisionIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> RevisionOut | None:
     """Publish the next revision. Fails with `revision-conflict` if `based_on` is not the newest revision.
 
     Args:
         pipe (str):
+        idempotency_key (str | Unset):
         body (RevisionIn): Revision to publish.
 
     Raises:
@@ -112,6 +121,7 @@ def sync(
         pipe=pipe,
         client=client,
         body=body,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -120,11 +130,13 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: RevisionIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[RevisionOut]:
     """Publish the next revision. Fails with `revision-conflict` if `based_on` is not the newest revision.
 
     Args:
         pipe (str):
+        idempotency_key (str | Unset):
         body (RevisionIn): Revision to publish.
 
     Raises:
@@ -138,6 +150,7 @@ async def asyncio_detailed(
     kwargs = _get_kwargs(
         pipe=pipe,
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -150,11 +163,13 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     body: RevisionIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> RevisionOut | None:
     """Publish the next revision. Fails with `revision-conflict` if `based_on` is not the newest revision.
 
     Args:
         pipe (str):
+        idempotency_key (str | Unset):
         body (RevisionIn): Revision to publish.
 
     Raises:
@@ -170,5 +185,6 @@ async def asyncio(
             pipe=pipe,
             client=client,
             body=body,
+            idempotency_key=idempotency_key,
         )
     ).parsed

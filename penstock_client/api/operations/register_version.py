@@ -10,14 +10,18 @@ from ... import errors
 
 from ...models.schema_draft_in import SchemaDraftIn
 from ...models.subject_version_out import SubjectVersionOut
+from ...types import UNSET, Unset
 from typing import cast
 
 
 def _get_kwargs(
     *,
     body: SchemaDraftIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     _kwargs: dict[str, Any] = {
         "method": "post",
@@ -33,6 +37,11 @@ def _get_kwargs(
 
 
 def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> SubjectVersionOut | None:
+    if response.status_code == 200:
+        response_200 = SubjectVersionOut.from_dict(response.json())
+
+        return response_200
+
     if response.status_code == 201:
         response_201 = SubjectVersionOut.from_dict(response.json())
 
@@ -57,6 +66,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: SchemaDraftIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[SubjectVersionOut]:
     """Register a schema as the next version of a subject, which is created if needed.
 
@@ -66,6 +76,7 @@ def sync_detailed(
     subject.
 
     Args:
+        idempotency_key (str | Unset):
         body (SchemaDraftIn): Schema to check or to register.
 
     Raises:
@@ -78,6 +89,7 @@ def sync_detailed(
 
     kwargs = _get_kwargs(
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -91,6 +103,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     body: SchemaDraftIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> SubjectVersionOut | None:
     """Register a schema as the next version of a subject, which is created if needed.
 
@@ -100,6 +113,7 @@ def sync(
     subject.
 
     Args:
+        idempotency_key (str | Unset):
         body (SchemaDraftIn): Schema to check or to register.
 
     Raises:
@@ -113,6 +127,7 @@ def sync(
     return sync_detailed(
         client=client,
         body=body,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -120,6 +135,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: SchemaDraftIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[SubjectVersionOut]:
     """Register a schema as the next version of a subject, which is created if needed.
 
@@ -129,6 +145,7 @@ async def asyncio_detailed(
     subject.
 
     Args:
+        idempotency_key (str | Unset):
         body (SchemaDraftIn): Schema to check or to register.
 
     Raises:
@@ -141,6 +158,7 @@ async def asyncio_detailed(
 
     kwargs = _get_kwargs(
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -152,6 +170,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     body: SchemaDraftIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> SubjectVersionOut | None:
     """Register a schema as the next version of a subject, which is created if needed.
 
@@ -161,6 +180,7 @@ async def asyncio(
     subject.
 
     Args:
+        idempotency_key (str | Unset):
         body (SchemaDraftIn): Schema to check or to register.
 
     Raises:
@@ -175,5 +195,6 @@ async def asyncio(
         await asyncio_detailed(
             client=client,
             body=body,
+            idempotency_key=idempotency_key,
         )
     ).parsed

@@ -10,6 +10,7 @@ from ... import errors
 
 from ...models.replay_in import ReplayIn
 from ...models.replay_out import ReplayOut
+from ...types import UNSET, Unset
 from typing import cast
 
 
@@ -17,8 +18,11 @@ def _get_kwargs(
     pipe: str,
     *,
     body: ReplayIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     _kwargs: dict[str, Any] = {
         "method": "post",
@@ -61,6 +65,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: ReplayIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[ReplayOut]:
     """Deliver the events of a range of ingest times once more, as long as the log has them.
 
@@ -73,6 +78,7 @@ def sync_detailed(
 
     Args:
         pipe (str):
+        idempotency_key (str | Unset):
         body (ReplayIn): Replay to start: a range of ingest times, and optionally a selection of
             its events.
 
@@ -87,6 +93,7 @@ def sync_detailed(
     kwargs = _get_kwargs(
         pipe=pipe,
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -101,6 +108,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     body: ReplayIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> ReplayOut | None:
     """Deliver the events of a range of ingest times once more, as long as the log has them.
 
@@ -113,6 +121,7 @@ def sync(
 
     Args:
         pipe (str):
+        idempotency_key (str | Unset):
         body (ReplayIn): Replay to start: a range of ingest times, and optionally a selection of
             its events.
 
@@ -128,6 +137,7 @@ def sync(
         pipe=pipe,
         client=client,
         body=body,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -136,6 +146,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: ReplayIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[ReplayOut]:
     """Deliver the events of a range of ingest times once more, as long as the log has them.
 
@@ -148,6 +159,7 @@ async def asyncio_detailed(
 
     Args:
         pipe (str):
+        idempotency_key (str | Unset):
         body (ReplayIn): Replay to start: a range of ingest times, and optionally a selection of
             its events.
 
@@ -162,6 +174,7 @@ async def asyncio_detailed(
     kwargs = _get_kwargs(
         pipe=pipe,
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -174,6 +187,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     body: ReplayIn,
+    idempotency_key: str | Unset = UNSET,
 ) -> ReplayOut | None:
     """Deliver the events of a range of ingest times once more, as long as the log has them.
 
@@ -186,6 +200,7 @@ async def asyncio(
 
     Args:
         pipe (str):
+        idempotency_key (str | Unset):
         body (ReplayIn): Replay to start: a range of ingest times, and optionally a selection of
             its events.
 
@@ -202,5 +217,6 @@ async def asyncio(
             pipe=pipe,
             client=client,
             body=body,
+            idempotency_key=idempotency_key,
         )
     ).parsed

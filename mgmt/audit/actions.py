@@ -26,7 +26,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "tenant.created": _action("created the tenant {target}"),
     "tenant.changed": _action("changed the settings of the tenant {target}", "require_mfa"),
     "member.invited": _action("invited {target}", "role"),
-    "invitation.sent_again": _action("sent the invitation of {target} again"),
+    "invitation.resent": _action("sent the invitation of {target} again"),
     "invitation.revoked": _action("revoked the invitation of {target}"),
     "member.added": _action("added {target} to the tenant", "role"),
     "member.role_changed": _action("changed the role of {target}", "role"),

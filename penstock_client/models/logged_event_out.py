@@ -27,7 +27,7 @@ class LoggedEventOut:
         position (str): Position of the event: generation, partition and offset.
         source (str): Name of the source in the spec.
         revision (int): Revision that processes it.
-        accepted_at (datetime.datetime):
+        accepted_at (datetime.datetime): Time at which ingest accepted the event.
         headers (LoggedEventOutHeaders): Content type, and the attributes of a CloudEvent as `ce-<name>`.
         body (None | str): The event; null if the pipe masks fields of it and it is not JSON.
         is_masked (bool): True if the pipe masks fields; their values are masked in `body`.

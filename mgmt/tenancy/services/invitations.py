@@ -102,7 +102,7 @@ def resend_invitation(*, invitation: Invitation, by: User, now: datetime) -> Inv
         if not waiting.update(digest=token_digest(token), sent_at=now, expires_at=now + VALID_FOR):
             raise InvitationInvalidError("The invitation was accepted or revoked. Invite the person again.")
         _count_mail(invitation.tenant_id, invitation.email, now)
-        record(tenant=invitation.tenant, by=by, action="invitation.sent_again", target=invitation)
+        record(tenant=invitation.tenant, by=by, action="invitation.resent", target=invitation)
     invitation.refresh_from_db()
     log.info("invitation sent again", tenant=invitation.tenant_id, invitation=invitation.id, by=by.get_username())
     mail_invitation(invitation=invitation, token=token)

@@ -96,7 +96,7 @@ CHANGES: Final = [
     page("/members/", "member.invited", body={"email": "ada@example.com", "as_role": "viewer"}),
     page("/members/", "member.role_changed", prepare=a_member, body={"role": "dora", "new_role": "editor"}),
     page("/members/", "member.removed", prepare=a_member, body={"remove": "dora"}),
-    page("/members/", "invitation.sent_again", prepare=an_invitation, body=lambda s: {"resend": s.ids["invitation"]}),
+    page("/members/", "invitation.resent", prepare=an_invitation, body=lambda s: {"resend": s.ids["invitation"]}),
     page("/members/", "invitation.revoked", prepare=an_invitation, body=lambda s: {"revoke": s.ids["invitation"]}),
     page("/members/", "tenant.changed", prepare=with_passkey, body={"require_mfa": "yes"}),
     page("/tokens/", "token.created", body={"name": "CI", "scope": "read", "days": "30"}),

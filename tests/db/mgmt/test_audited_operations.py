@@ -100,7 +100,7 @@ CHANGES: Final = [
     Change("patch", f"{T}/members/{{member}}/", ["member.role_changed"], a_member, {"role": "editor"}),
     Change("delete", f"{T}/members/{{member}}/", ["member.removed"], a_member),
     Change("post", f"{T}/invitations/", ["member.invited"], None, {"email": "ada@example.com", "role": "viewer"}),
-    Change("post", f"{T}/invitations/{{invitation}}/resend/", ["invitation.sent_again"], an_invitation),
+    Change("post", f"{T}/invitations/{{invitation}}/resend/", ["invitation.resent"], an_invitation),
     Change("delete", f"{T}/invitations/{{invitation}}/", ["invitation.revoked"], an_invitation),
     Change("post", f"{T}/tokens/", ["token.created"], None, {"name": "CI", "scope": "read"}),
     Change("delete", f"{T}/tokens/{{token}}/", ["token.revoked"], a_token),

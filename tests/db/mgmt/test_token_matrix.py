@@ -116,7 +116,9 @@ def test_matrix_has_every_operation_of_the_document(calls: dict[Call, str]):
         (method, path) for path, operations in paths.items() for method in operations if method in ("get", *UNSAFE)
     ]
     others = ("/api/v1/staff/", *PUBLIC)
-    assert len([path for _, path in documented if not path.startswith(others)]) == len(calls)
+    assert len([path for _, path in documented if path.startswith("/api/") and not path.startswith(others)]) == len(
+        calls
+    )
 
 
 def answers(client: APIClient, calls: dict[Call, str]) -> dict[Call, tuple[int, str]]:

@@ -18,7 +18,7 @@ def test_page_is_generated_from_the_actions():
 
 @pytest.mark.parametrize("name", ACTIONS)
 def test_action_is_a_noun_and_a_past_verb_with_a_sentence_about_its_target(name: str):
-    assert re.fullmatch(r"[a-z_]+\.([a-z]+_)*(held|set|sent|spread|[a-z]+ed)(_back)?", name)
+    assert re.fullmatch(r"[a-z_]+\.([a-z]+_)*(held|set|sent|resent|spread|[a-z]+ed)(_back)?", name)
     assert ACTIONS[name].words.count("{target}") == 1
     assert not [field for field in ACTIONS[name].fields if SECRETS.search(field)]
 

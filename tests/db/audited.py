@@ -147,13 +147,13 @@ def a_key(scene: Scene) -> Mapping[str, Any]:
 
 
 def a_token(scene: Scene) -> Mapping[str, Any]:
-    made = {"name": "CI", "scope": "read", "days": 1, "now": timezone.now()}
+    made: dict[str, Any] = {"name": "CI", "scope": "read", "days": 1, "now": timezone.now()}
     token, _ = services.create_token(tenant=scene.tenant, user=scene.alice, by=scene.alice, **made)
     return {"token": token.id}
 
 
 def a_service_account(scene: Scene) -> Mapping[str, Any]:
-    made = {"name": "ci", "role": "viewer", "by": scene.alice, "now": timezone.now()}
+    made: dict[str, Any] = {"name": "ci", "role": "viewer", "by": scene.alice, "now": timezone.now()}
     return {"account": services.create_service_account(tenant=scene.tenant, **made).id}
 
 
@@ -164,7 +164,7 @@ def a_member(scene: Scene) -> Mapping[str, Any]:
 
 
 def an_invitation(scene: Scene) -> Mapping[str, Any]:
-    sent = {"email": "ada@example.com", "role": "viewer", "by": scene.alice, "now": timezone.now()}
+    sent: dict[str, Any] = {"email": "ada@example.com", "role": "viewer", "by": scene.alice, "now": timezone.now()}
     return {"invitation": services.invite_member(tenant=scene.tenant, **sent).id}
 
 

@@ -64,8 +64,14 @@ def _keep_an_owner(leaving: Membership) -> None:
 
 
 def _record(membership: Membership, by: User, action: str, *, before: str, after: str | None = None) -> None:
-    roles = {"before": {"role": before}} | ({"after": {"role": after}} if after else {})
-    record(tenant=membership.tenant, by=by, action=action, target=membership.user, **roles)
+    record(
+        tenant=membership.tenant,
+        by=by,
+        action=action,
+        target=membership.user,
+        before={"role": before},
+        after={"role": after} if after else None,
+    )
 
 
 def _note(event: str, membership: Membership, by: User) -> None:

@@ -29,14 +29,12 @@ from mgmt.ledger.serializers import (
 from mgmt.messages.units import units_in
 from mgmt.web import access
 from mgmt.web.api_view import View
-from mgmt.web.openapi import LIMIT, PAGE_PARAMETERS, answers, example, operation
-from mgmt.web.pagination import MAX_LIMIT, BucketPage, choice_of, limit_of, number_in
+from mgmt.web.openapi import LIMIT, OFFSET, PAGE_PARAMETERS, answers, example, operation
+from mgmt.web.pagination import MAX_LIMIT, BucketPage, choice_of, limit_of, offset_of
 from mgmt.web.time_ranges import RANGE_PARAMETERS, range_of
 
 BIN = OpenApiParameter("bin", str, enum=[str(name) for name in Bin], description="Default: `lost`.")
-OFFSET = OpenApiParameter("offset", int, description="Number of messages to skip, such as `next_offset`. Default: 0.")
 MOST_MINUTES = max(SPANS.values())
-MOST_OFFSET = 10_000_000
 
 
 class TimingView(View):
@@ -133,7 +131,7 @@ class MinuteLossesView(View):
         The losses of a minute are final when it is sealed.
         """
         minute = MinuteKey(access.get_pipe(self.user, pipe).id, bucket)
-        first = number_in(request, "offset", 0, least=0, most=MOST_OFFSET)
+        first = offset_of(request)
         found = minute_losses([minute], first=first, most=limit_of(request, MAX_LIMIT))[minute]
         body = {"minute": bucket, "loss": found.loss, "results": found.messages, "next_offset": found.next_offset}
         return Response(MinuteLossesOut(body).data)

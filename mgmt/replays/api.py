@@ -7,7 +7,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from dataplane.ledger.bins import Bin
-from mgmt.ledger.api import MOST_OFFSET, OFFSET
 from mgmt.ledger.queries.minutes import Counts
 from mgmt.ledger.serializers import LatencyOut, LossesOut
 from mgmt.models import Replay
@@ -31,8 +30,8 @@ from mgmt.replays.serializers import (
 from mgmt.services import ReplayRequest, abort_replay, pause_replay, repeat_failed, resume_replay, start_replay
 from mgmt.web import access
 from mgmt.web.api_view import View, body_of
-from mgmt.web.openapi import LIMIT, LOCATION, PAGE_PARAMETERS, answers, example, operation
-from mgmt.web.pagination import MAX_LIMIT, KeysetPage, choice_of, limit_of, number_in, page_of
+from mgmt.web.openapi import LIMIT, LOCATION, OFFSET, PAGE_PARAMETERS, answers, example, operation
+from mgmt.web.pagination import MAX_LIMIT, KeysetPage, choice_of, limit_of, offset_of, page_of
 from mgmt.web.throttling import ApiThrottle, SearchThrottle
 
 BIN = OpenApiParameter("bin", str, enum=[str(name) for name in Bin], description="Default: `dead`.")
@@ -200,7 +199,7 @@ class ReplayLossesView(View):
         The losses are final when the result of the replay is.
         """
         row = access.get_replay(self.user, pipe, replay)
-        first = number_in(request, "offset", 0, least=0, most=MOST_OFFSET)
+        first = offset_of(request)
         found = replay_losses(row, first=first, most=limit_of(request, MAX_LIMIT))
         body = {"loss": found.loss, "results": found.messages, "next_offset": found.next_offset}
         return Response(LossesOut(body).data)

@@ -15,6 +15,7 @@ from mgmt.ids import storable
 from mgmt.web.problems import ProblemError
 
 MAX_LIMIT = 200
+MOST_OFFSET = 10_000_000
 
 
 class KeysetPage(CursorPagination):
@@ -143,6 +144,11 @@ def number_in(request: Request, name: str, default: int, *, least: int, most: in
     if not re.fullmatch(r"[0-9]{1,9}", asked) or not least <= int(asked) <= most:
         raise refused(name, f"needs a whole number from {least} to {most}")
     return int(asked)
+
+
+def offset_of(request: Request) -> int:
+    """Return the number of rows to skip: the parameter `offset`. Raises ProblemError parameter-invalid."""
+    return number_in(request, "offset", 0, least=0, most=MOST_OFFSET)
 
 
 def text_of(request: Request, name: str) -> str:

@@ -27,6 +27,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "tenant.changed": _action("changed the settings of the tenant {target}", "require_mfa"),
     "member.invited": _action("invited {target}", "role"),
     "invitation.resent": _action("sent the invitation of {target} again"),
+    "invitation.accepted": _action("accepted the invitation of {target}", "role"),
     "invitation.revoked": _action("revoked the invitation of {target}"),
     "member.added": _action("added {target} to the tenant", "role"),
     "member.role_changed": _action("changed the role of {target}", "role"),

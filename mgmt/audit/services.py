@@ -110,8 +110,17 @@ def _difference(
 
 def _bounded(value: Any) -> Any:
     """Return the value as JSON stores it; a long one as its first characters."""
-    text = json.dumps(value, default=_plain, ensure_ascii=False).replace("\\u0000", "\ufffd")
+    text = json.dumps(_without_nul(value), default=_plain, ensure_ascii=False)
     return json.loads(text) if len(text) <= VALUE_CHARS else f"{text[:VALUE_CHARS]}…"
+
+
+def _without_nul(value: Any) -> Any:
+    """Return the value with U+0000 replaced in all texts: Postgres stores none."""
+    if isinstance(value, str):
+        return value.replace("\0", "\ufffd")
+    if isinstance(value, Mapping):
+        return {_without_nul(name): _without_nul(part) for name, part in value.items()}
+    return [_without_nul(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _plain(value: Any) -> str:

@@ -1,7 +1,8 @@
 """Event log of a pipe, for listeners that read every event once it is stored."""
 
+import threading
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter
@@ -26,6 +27,10 @@ SINCE = OpenApiParameter(
 )
 SOURCE = OpenApiParameter("source", str, description="Only events of this source. Default: of all sources.")
 LIMIT = OpenApiParameter("limit", int, description=f"Events in the answer, 1 to {MOST_EVENTS}. Default: 100.")
+
+
+# Reads at a time in one process: each takes a page thread for up to two seconds, and pages need threads, too.
+_READS: Final = threading.BoundedSemaphore(3)
 
 
 class EventsView(View):
@@ -66,10 +71,14 @@ def _start(request: Request) -> tuple[EventCursor | None, datetime | None]:
 
 
 def _read(pipe: Pipe, cursor: EventCursor | None, **selection: Any) -> EventPage:
+    if not _READS.acquire(blocking=False):
+        raise ProblemError("busy")
     try:
         return events_after(pipe, cursor, **selection)
     except RecordUnavailableError as exc:
         raise ProblemError("unavailable", f"The events cannot be read: {exc}.") from exc
+    finally:
+        _READS.release()
 
 
 def _line(event: LoggedEvent) -> dict[str, object]:

@@ -201,8 +201,9 @@ def set_owner(*, subject: Subject, owner: str, by: User | None = None) -> None:
     owner = owner.strip()
     if len(owner) > 80 or not owner.isprintable():
         raise InvalidValue("owner", "needs at most 80 printable characters")
+    now = Subject.objects.select_for_update(no_key=True).get(id=subject.id)
     Subject.objects.filter(id=subject.id).update(owner=owner)
-    before, after = {"owner": subject.owner}, {"owner": owner}
+    before, after = {"owner": now.owner}, {"owner": owner}
     record(tenant=subject.tenant_id, by=by, action="subject.owner_set", target=subject, before=before, after=after)
 
 

@@ -96,6 +96,7 @@ class InvitationsView(View):
 
     @operation(
         "invite_member",
+        idempotency_key=False,  # the e-mail is sent after the commit, not before
         request=InvitationIn,
         responses=answers(
             201,
@@ -133,6 +134,7 @@ class ResendInvitationView(View):
 
     @operation(
         "resend_invitation",
+        idempotency_key=False,  # the e-mail is sent after the commit, not before
         request=None,
         responses=answers(
             200, InvitationOut, "role-too-low", "not-found", "invitation-invalid", "too-many-invitations"

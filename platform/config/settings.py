@@ -229,7 +229,13 @@ ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[Penstock] "
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if PRODUCTION else "http"
-ACCOUNT_RATE_LIMITS = {"reset_password": "20/h/ip,5/h/key", "change_password": "10/h/user"}
+# Mail to an address that need not be the sender's own is bounded per day, as for invitations.
+ACCOUNT_RATE_LIMITS = {
+    "reset_password": "20/h/ip,5/h/key,10/d/key",
+    "change_password": "10/h/user",
+    "manage_email": "10/m/user,20/d/user",
+    "confirm_email": "1/10s/key,5/d/key",
+}
 # Members of staff need a second factor. Off in development, where the box prints a sign-in link for the staff account.
 PENSTOCK_STAFF_MFA = env.bool("PENSTOCK_STAFF_MFA", PRODUCTION)
 MFA_ADAPTER = "mgmt.tenancy.allauth_adapters.MfaAdapter"

@@ -203,7 +203,7 @@ def test_forms_work_without_javascript(chrome: Browser, scene: Scene):
     page = context.new_page()
     page.goto(f"{scene.base}/?q=orders")
     page.get_by_role("link", name="orders", exact=True).first.click()
-    page.get_by_role("link", name="audit").first.click()
+    page.get_by_role("link", name="audit", exact=True).first.click()
     page.get_by_role("link", name="Delivery settings", exact=True).click()
     page.get_by_label("Retry period").fill("2 d")
     page.get_by_role("button", name="Retry 408 and 425").click()

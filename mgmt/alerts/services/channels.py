@@ -62,9 +62,9 @@ def add_alert_channel(
 @transaction.atomic
 def remove_alert_channel(*, channel: AlertChannel, by: User | None = None) -> None:
     """Remove a channel and its notifications."""
-    before = {"kind": channel.kind}
-    record(tenant=channel.tenant_id, by=by, action="channel.removed", target=channel, before=before)
-    AlertChannel.objects.filter(id=channel.id).delete()
+    if AlertChannel.objects.filter(id=channel.id).delete()[0]:
+        before = {"kind": channel.kind}
+        record(tenant=channel.tenant_id, by=by, action="channel.removed", target=channel, before=before)
 
 
 @transaction.atomic

@@ -19,6 +19,7 @@ from django.core.validators import validate_email
 from django.db import transaction
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils import timezone
 
 from mgmt.audit.services import record
 from mgmt.errors import (
@@ -118,6 +119,12 @@ def revoke_invitation(*, invitation: Invitation, by: User, now: datetime) -> Non
         log.info("invitation revoked", tenant=invitation.tenant_id, invitation=invitation.id, by=by.get_username())
 
 
+def revoke_invitations_of(*, user: User, tenant: Tenant, by: User) -> None:
+    """Revoke the open invitations that a user has sent: someone who may no longer invite keeps no way back."""
+    for invitation in tenant.invitations.filter(invited_by=user, accepted_at=None, revoked_at=None):
+        revoke_invitation(invitation=invitation, by=by, now=timezone.now())
+
+
 def invitation_of_token(*, token: str, now: datetime) -> Invitation | None:
     """Return the invitation of a link; None if the link is not valid (any more)."""
     rows = Invitation.objects.select_related("tenant", "invited_by")
@@ -137,8 +144,10 @@ def accept_invitation(*, invitation: Invitation, user: User, now: datetime) -> M
     membership, is_new = Membership.objects.get_or_create(
         tenant_id=invitation.tenant_id, user=user, defaults={"role": invitation.role}
     )
+    role = {"role": invitation.role}
+    record(tenant=invitation.tenant, by=user, action="invitation.accepted", target=invitation, after=role)
     if is_new:
-        record(tenant=invitation.tenant, by=user, action="member.added", target=user, after={"role": invitation.role})
+        record(tenant=invitation.tenant, by=user, action="member.added", target=user, after=role)
     _confirm_address(invitation.email, user)
     log.info("invitation accepted", tenant=invitation.tenant_id, invitation=invitation.id, by=user.get_username())
     return membership

@@ -8,6 +8,7 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
+from mgmt.audit.services import SYSTEM
 from mgmt.errors import InvalidValue, InvitationInvalidError
 from mgmt.models import Invitation, User
 from mgmt.tenancy.services.invitations import accept_invitation
@@ -53,6 +54,10 @@ def _check_password(password: str, user: User) -> None:
 
 
 def _check_name(user: User) -> None:
+    if not user.username.isascii():  # letters of other alphabets look like those of a colleague's name
+        raise InvalidValue("username", "needs letters a-z, digits and . + - _")
+    if user.username.casefold() == SYSTEM.casefold():
+        raise InvalidValue("username", _TAKEN)
     if "@" in user.username:  # it could be the address of another account
         raise InvalidValue("username", "needs a name without @; you can also sign in with your e-mail address")
     try:

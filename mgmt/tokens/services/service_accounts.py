@@ -53,6 +53,7 @@ def change_service_account(
 
     While it is disabled, its tokens are refused; they are valid again once it is enabled.
     """
+    hold_tenant(account.tenant_id)
     membership = Membership.objects.select_related("user").get(tenant=account.tenant_id, user=account.user_id)
     before = {"role": membership.role, "is_active": membership.user.is_active}
     after = {"role": role or membership.role, "is_active": before["is_active"] if is_active is None else is_active}

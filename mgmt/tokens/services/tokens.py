@@ -5,7 +5,7 @@ from typing import Final
 
 import structlog
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from dataplane.spec.keys import PREFIX_CHARS, key_digest
@@ -20,6 +20,7 @@ from mgmt.tokens.text import new_token
 
 DEFAULT_DAYS: Final = 90
 MAX_DAYS: Final = 365
+MAX_OF_USER: Final = 20  # tokens of one user that can be used at a time
 MAX_TOKENS: Final = 100  # of a tenant that can be used at a time
 USE_NOTED_EVERY: Final = timedelta(minutes=1)
 log = structlog.get_logger(__name__)
@@ -46,6 +47,7 @@ def create_token(
     Raises InvalidValue, LimitReachedError.
     """
     name = checked_name("name", name)
+    hold_tenant(tenant.id)  # before the roles are read: a member who is removed meanwhile gets no token
     roles = dict(Membership.objects.filter(tenant=tenant, user__in=[user, by]).values_list("user_id", "role"))
     _check_scope(scope, roles.get(user.pk))
     if days is None and roles.get(by.pk) != Membership.Role.OWNER:
@@ -54,7 +56,8 @@ def create_token(
         raise InvalidValue("expires_in_days", f"needs 1 to {MAX_DAYS} days")
     if pipe is not None and pipe.tenant_id != tenant.id:
         raise InvalidValue("pipe", "needs a pipe of the tenant")
-    hold_tenant(tenant.id)
+    if live_tokens(tenant.id, now).filter(user=user).count() >= MAX_OF_USER:
+        raise LimitReachedError(f"A user has at most {MAX_OF_USER} tokens. Revoke one that nobody uses.")
     if live_tokens(tenant.id, now).count() >= MAX_TOKENS:
         raise LimitReachedError(f"A tenant has at most {MAX_TOKENS} tokens. Revoke one that nobody uses.")
     text = new_token()
@@ -89,8 +92,9 @@ def revoke_token(*, token: ApiToken, by: User, now: datetime) -> bool:
 
 @transaction.atomic
 def revoke_tokens_of(*, user: User, tenant: Tenant, by: User) -> int:
-    """Revoke all tokens of a user in a tenant; return their number. For a member who leaves."""
-    return _revoke(ApiToken.objects.filter(user=user, tenant=tenant), by, timezone.now())
+    """Revoke the tokens of a user in a tenant, and those that they created and so know; return their number."""
+    known = Q(user=user) | Q(created_by=user)
+    return _revoke(ApiToken.objects.filter(known, tenant=tenant), by, timezone.now())
 
 
 def note_use(token: ApiToken, address: str, now: datetime) -> None:

@@ -96,8 +96,11 @@ def test_viewer_creates_a_token_of_their_role_and_is_offered_no_other_scope(brow
     assert browser.post(TOKENS, FORM | {"scope": "read"}).status_code == 200
 
 
-def test_number_of_tokens_is_limited(alices: Client, tenant: Tenant, alice: User, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(token_services, "MAX_TOKENS", 1)
+@pytest.mark.parametrize("limit", ["MAX_TOKENS", "MAX_OF_USER"])
+def test_number_of_tokens_is_limited(
+    alices: Client, tenant: Tenant, alice: User, monkeypatch: pytest.MonkeyPatch, limit: str
+):
+    monkeypatch.setattr(token_services, limit, 1)
     make(alice, tenant)
     answer = alices.post(TOKENS, FORM)
     assert answer.status_code == 409

@@ -11,8 +11,8 @@ from mgmt.audit.actions import CHANGED
 from mgmt.audit.models import AuditEntry
 from mgmt.audit.origin import request_from
 from mgmt.audit.services import SYSTEM, VALUE_CHARS, delete_expired, record
-from mgmt.models import Pipe, Tenant, User
-from mgmt.services import pause_pipe, rename_pipe
+from mgmt.models import Membership, Pipe, Tenant, User
+from mgmt.services import change_role, pause_pipe, remove_member, rename_pipe, set_require_mfa
 from mgmt.tenancy.models import Grant
 
 pytestmark = pytest.mark.django_db
@@ -121,3 +121,36 @@ def test_retention_deletes_older_entries_only(tenant: Tenant, pipe: Pipe):
     assert set(AuditEntry.objects.all()) == kept
     with pytest.raises(IntegrityError), transaction.atomic():
         AuditEntry.objects.all().delete()  # the permission ended with the call
+
+
+@pytest.mark.parametrize("name", ["a\\u0000b", 'back\\slash "quoted"'])
+def test_name_of_any_characters_is_recorded_as_it_is(pipe: Pipe, alice: User, name: str):
+    rename_pipe(pipe=pipe, name=name, by=alice)
+    assert AuditEntry.objects.get(action="pipe.renamed").after == {"name": name}
+
+
+def test_entry_has_the_role_before_the_change_even_if_the_row_was_read_earlier(tenant: Tenant, alice: User, bob: User):
+    early = Membership.objects.get(tenant=tenant, user=bob)
+    change_role(membership=Membership.objects.get(pk=early.pk), role="operator", by=alice)
+    change_role(membership=early, role="viewer", by=alice)
+    entries = AuditEntry.objects.filter(action="member.role_changed").order_by("at", "id")
+    assert [(row.before["role"], row.after["role"]) for row in entries] == [
+        ("editor", "operator"),
+        ("operator", "viewer"),
+    ]
+
+
+def test_member_is_removed_once(tenant: Tenant, alice: User, bob: User):
+    rows = [Membership.objects.get(tenant=tenant, user=bob) for _ in range(2)]
+    remove_member(membership=rows[0], by=alice)
+    with pytest.raises(Membership.DoesNotExist):
+        remove_member(membership=rows[1], by=alice)
+    assert AuditEntry.objects.filter(action="member.removed").count() == 1
+
+
+def test_switch_of_the_second_factor_is_recorded_even_if_the_tenant_was_read_earlier(tenant: Tenant, alice: User):
+    early = Tenant.objects.get(id=tenant.id)
+    Tenant.objects.filter(id=tenant.id).update(require_mfa=True)
+    set_require_mfa(tenant=early, required=False, by=alice)
+    entry = AuditEntry.objects.get(action="tenant.changed")
+    assert (entry.before, entry.after) == ({"require_mfa": True}, {"require_mfa": False})

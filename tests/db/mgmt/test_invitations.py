@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from importlib import import_module
 from io import StringIO
 from smtplib import SMTPServerDisconnected
+from typing import Any
 
 import pytest
 from django.apps import apps
@@ -28,6 +29,8 @@ from mgmt.models import AuditEntry, Invitation, Membership, Pipe, Tenant, User
 from mgmt.services import (
     accept_invitation,
     change_role,
+    create_service_account,
+    create_token,
     invitation_of_token,
     invite_member,
     open_tenant,
@@ -68,7 +71,7 @@ def test_member_gets_the_invited_role_and_the_link_works_once(tenant: Tenant, al
     invitation = invite(tenant, alice, role="operator")
     accept_invitation(invitation=invitation, user=charlie, now=NOW)
     assert charlie.memberships.get(tenant=tenant).role == "operator"
-    added = AuditEntry.objects.get(tenant=tenant, user=charlie)
+    added = AuditEntry.objects.get(tenant=tenant, user=charlie, action="member.added")
     assert (added.user, added.target_name, added.after) == (charlie, charlie.username, {"role": "operator"})
     assert invitation_of_token(token=token_of(), now=NOW) is None
     with pytest.raises(InvitationInvalidError):
@@ -261,3 +264,36 @@ def test_membership_of_two_concurrent_uses_is_one(tenant: Tenant, alice: User, c
     with pytest.raises(InvitationInvalidError):
         accept_invitation(invitation=stale, user=User.objects.create_user("dora"), now=NOW)
     assert Membership.objects.filter(tenant=tenant).count() == 3
+
+
+@pytest.mark.parametrize("leaves", [True, False], ids=["removed", "demoted"])
+def test_invitations_of_someone_who_may_no_longer_invite_are_revoked(
+    tenant: Tenant, alice: User, charlie: User, leaves: bool
+):
+    owner = Membership.objects.create(tenant=tenant, user=charlie, role="owner")
+    invitation = invite(tenant, charlie, role="owner")
+    if leaves:
+        remove_member(membership=owner, by=alice)
+    else:
+        change_role(membership=owner, role="editor", by=alice)
+    invitation.refresh_from_db()
+    assert invitation.revoked_at is not None
+
+
+def test_tokens_that_a_removed_member_created_for_others_are_revoked(tenant: Tenant, alice: User, charlie: User):
+    owner = Membership.objects.create(tenant=tenant, user=charlie, role="owner")
+    account = create_service_account(tenant=tenant, name="ci", role="owner", by=charlie, now=NOW)
+    about: dict[str, Any] = {"tenant": tenant, "user": account.user, "scope": "admin", "days": None, "now": NOW}
+    known, _ = create_token(**about, by=charlie, name="known")
+    other, _ = create_token(**about, by=alice, name="other")
+    remove_member(membership=owner, by=alice)
+    known.refresh_from_db()
+    other.refresh_from_db()
+    assert (known.revoked_at is not None, other.revoked_at) == (True, None)
+
+
+@pytest.mark.parametrize("name", ["Penstock", "penstock", "\u0430lice"], ids=["actor", "lower case", "Cyrillic"])
+def test_name_that_looks_like_another_actor_is_refused(tenant: Tenant, alice: User, name: str):
+    invitation = invite(tenant, alice)
+    with pytest.raises(InvalidValue):
+        sign_up(invitation=invitation, username=name, password=PASSWORD, now=NOW)

@@ -177,13 +177,21 @@ def test_lists_with_pages_have_one_style(document: Any):
             assert {"next", "previous", "results"} <= set(schemas[ref]["properties"]), name
 
 
-def test_posts_take_idempotency_keys_except_reads_and_streams(document: Any):
+def test_posts_take_idempotency_keys_except_reads_streams_and_mails(document: Any):
     without = {
         one["operationId"]
         for name, one in operations(document)
         if name.startswith("post /api/") and not any(p["name"] == "Idempotency-Key" for p in one.get("parameters", []))
     }
-    assert without == {"dry_run", "compare_draft", "check_schema_version", "preview_move", "upload_lookup_rows"}
+    assert without == {
+        "dry_run",
+        "compare_draft",
+        "check_schema_version",
+        "preview_move",
+        "upload_lookup_rows",
+        "invite_member",
+        "resend_invitation",
+    }
 
 
 def test_unsafe_methods_of_a_session_need_the_csrf_token(document: Any):

@@ -1,9 +1,12 @@
 """Plan of `apply`: the differences between a document and a tenant, in the order in which they are resolved. Pure."""
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
-from penstock_cli.pipefile.model import Change, LivePipe, PipeDocument
+from penstock_cli.pipefile.model import Change, LivePipe, PipeDocument, TypeSettings
 from penstock_cli.pipefile.spec_words import spec_words
+
+_NO_TYPES: Final = TypeSettings("", {})  # the server stores no place of the type without subjects
 
 
 def plan(document: PipeDocument, live: LivePipe, rows_differ: Mapping[str, str], *, credentials: bool) -> list[Change]:
@@ -66,11 +69,10 @@ def _credentials(document: PipeDocument, live: LivePipe, *, again: bool) -> Iter
 
 def _event_types(document: PipeDocument, live: LivePipe) -> Iterator[Change]:
     for source, wanted in document.event_types.items():
-        found = live.event_types.get(source)
-        if found != wanted:
-            before = _subjects(found.subjects) if found else "none"
-            words = f"event types of source {source}: {before} becomes {_subjects(wanted.subjects)}"
-            if found and found.type_from != wanted.type_from:
+        found = live.event_types.get(source, _NO_TYPES)
+        if found != (wanted if wanted.subjects else _NO_TYPES):
+            words = f"event types of source {source}: {_subjects(found.subjects)} becomes {_subjects(wanted.subjects)}"
+            if found.subjects and found.type_from != wanted.type_from:
                 words += f", type from {wanted.type_from or 'none'}"
             yield Change("set-event-types", source, [words])
 

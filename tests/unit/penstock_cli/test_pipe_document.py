@@ -10,7 +10,7 @@ from localbox.settings import ROOT
 from penstock_cli.errors import CliError
 from penstock_cli.pipefile.document import FIELDS, DocumentError, document_of, read_document
 from penstock_cli.pipefile.export import document_from
-from penstock_cli.pipefile.model import ChannelEntry, LivePipe, PipeDocument, RowSource, SchemaEntry
+from penstock_cli.pipefile.model import ChannelEntry, LivePipe, PipeDocument, RowSource, SchemaEntry, TypeSettings
 from penstock_cli.pipefile.plan import plan
 from penstock_cli.pipefile.variables import escaped, replaced, variable_name
 
@@ -101,6 +101,13 @@ def test_export_of_an_applied_document_reads_as_the_same_document():
     assert found["destinations"] == {"books": {"credential": {"value": "${ORDERS_BOOKS_VALUE}"}}}
     again = document_of(found, {"ORDERS_BOOKS_VALUE": "secret"}, EXAMPLE.parent)
     assert again == replace(document, channels=[*document.channels])
+
+
+def test_source_without_event_types_equals_no_subjects():
+    document = replace(example(), event_types={"shop": TypeSettings("field:type", {})})
+    assert actions(document, replace(live_as(document), event_types={})) == []
+    bound = {"shop": TypeSettings("field:type", {"order": "orders-value"})}
+    assert actions(document, replace(live_as(document), event_types=bound)) == ["set-event-types"]
 
 
 def test_channel_of_the_tenant_that_the_document_lacks_stays():

@@ -13,6 +13,7 @@ from penstock_cli.pipefile.export import document_from
 from penstock_cli.pipefile.model import ChannelEntry, LivePipe, PipeDocument, RowSource, SchemaEntry, TypeSettings
 from penstock_cli.pipefile.plan import plan
 from penstock_cli.pipefile.variables import escaped, replaced, variable_name
+from penstock_cli.pipefile.yaml_text import value_of_yaml
 
 EXAMPLE = ROOT / "examples" / "pipe.yaml"
 SPEC: dict[str, Any] = {"sources": {"shop": {}}, "destinations": {"crm": {"url": "https://crm.example.com"}}}
@@ -108,6 +109,28 @@ def test_source_without_event_types_equals_no_subjects():
     assert actions(document, replace(live_as(document), event_types={})) == []
     bound = {"shop": TypeSettings("field:type", {"order": "orders-value"})}
     assert actions(document, replace(live_as(document), event_types=bound)) == ["set-event-types"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("kind: Pipe\nname: a\nname: b\n", "line 3: the key `name` is repeated"),
+        ("kind: Pipe\nspec:\n  sources: {shop: {}, shop: {}}\n", "line 3: the key `shop` is repeated"),
+    ],
+)
+def test_repeated_key_is_refused_with_its_line(tmp_path: Path, text: str, reason: str):
+    file = tmp_path / "pipe.yaml"
+    file.write_text(text)
+    with pytest.raises(DocumentError) as refused:
+        read_document(file, {})
+    assert str(refused.value) == f"{file}: {reason}"
+
+
+def test_key_of_a_merged_object_may_be_overridden():
+    text = "base: &base {a: 1, b: {c: 1}}\nmore: &more {<<: *base, a: 2}\nmost: [{<<: *more, a: 3}, *more, *base]\n"
+    found = value_of_yaml(text)
+    assert found["more"] == {"a": 2, "b": {"c": 1}}
+    assert found["most"] == [{"a": 3, "b": {"c": 1}}, found["more"], found["base"]]
 
 
 def test_channel_of_the_tenant_that_the_document_lacks_stays():

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from penstock_cli.pipefile.model import Change, LivePipe, PipeDocument, TypeSettings
+from penstock_cli.pipefile.model import Change, ChannelEntry, LivePipe, PipeDocument, TypeSettings
 from penstock_cli.pipefile.spec_words import spec_words
 
 _NO_TYPES: Final = TypeSettings("", {})  # the server stores no place of the type without subjects
@@ -23,6 +23,11 @@ def plan(document: PipeDocument, live: LivePipe, rows_differ: Mapping[str, str],
         *_event_types(document, live),
         *_channels(document, live),
     ]
+
+
+def missing_channels(document: PipeDocument, live: LivePipe) -> list[ChannelEntry]:
+    """Return the channels that the tenant lacks, each once, in the order of the document and of the plan."""
+    return [channel for channel in dict.fromkeys(document.channels) if channel not in live.channels]
 
 
 def _tables(document: PipeDocument, live: LivePipe, rows_differ: Mapping[str, str]) -> Iterator[Change]:
@@ -82,8 +87,5 @@ def _subjects(subjects: Mapping[str, str]) -> str:
 
 
 def _channels(document: PipeDocument, live: LivePipe) -> Iterator[Change]:
-    for channel in document.channels:
-        if channel not in live.channels:
-            yield Change(
-                "add-channel", channel.target, [f"notification channel {channel.kind} {channel.target}: added"]
-            )
+    for channel in missing_channels(document, live):
+        yield Change("add-channel", channel.shown, [f"notification channel {channel.kind} {channel.shown}: added"])

@@ -1,7 +1,9 @@
 """Calls of the API by the generated client: retries while Penstock is busy, and errors as one sentence."""
 
+import inspect
 import json
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
@@ -45,7 +47,12 @@ class Connection:
             self.client = Client(profile.url, httpx_args=basic, **options)
 
     def call(self, operation: Operation, *args: Any, **kwargs: Any) -> Any:
-        """Run an operation and return its parsed response. Raises ApiProblemError, CliError."""
+        """Run an operation and return its parsed response. Raises ApiProblemError, CliError.
+
+        All attempts of a call have one Idempotency-Key, if the API documents the header for the operation.
+        """
+        if "idempotency_key" in inspect.signature(operation).parameters:
+            kwargs = {"idempotency_key": str(uuid.uuid4()), **kwargs}
         response = self.retried(lambda: operation(*args, client=self.client, **kwargs))
         if response.parsed is None and response.status_code != 204:
             raise CliError(

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 
+from dataplane.plan.outbound import ascii_value
 from penstock_cli.connection import Connection
 from penstock_cli.errors import CliError, ExitCode
 from penstock_cli.profiles import write_private
@@ -106,13 +107,14 @@ class LocalServer:
         """Send an event once."""
         body = event.body.encode()
         headers = {"content-type": "application/json", **event.headers.to_dict()}
+        headers = {name: ascii_value(text.encode()) for name, text in headers.items()}  # as a delivery has them
         headers |= {"webhook-id": event.id, "webhook-timestamp": str(now_s), "penstock-source": event.source}
         if self._secret:
             headers["webhook-signature"] = signature(self._secret, event.id, now_s, body)
         started_s = time.monotonic()
         try:
             status, error = self._http.post(self._url, content=body, headers=headers).status_code, ""
-        except (httpx.TransportError, UnicodeEncodeError) as exc:
+        except httpx.TransportError as exc:
             status, error = 0, str(exc) or type(exc).__name__
         return Attempt(status, (time.monotonic() - started_s) * 1_000, error)
 

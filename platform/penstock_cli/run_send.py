@@ -31,7 +31,7 @@ def run_send(
             elif one.id:
                 write(one.id)
             if not one.id:
-                note(f"event {one.number}: {one.status} {one.code}: {one.detail}")
+                note(f"event {one.number}: {f'{one.status} ' if one.status else ''}{one.code}: {one.detail}")
     if refused:
         raise CliError(f"{refused} of {sent} events were not accepted", hint="Correct them and send only these again.")
     if not sent:

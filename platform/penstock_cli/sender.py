@@ -18,7 +18,12 @@ _ACCEPTED: Final = 202
 
 
 class SendResult(NamedTuple):
-    """Final result of one event. number: from 1, in the order of the input; id: empty if it was not accepted."""
+    """Final result of one event.
+
+    number: from 1, in the order of the input
+    status: 0 without a response
+    id:     empty if the event was not accepted
+    """
 
     number: int
     status: int
@@ -51,29 +56,52 @@ class EventBatches:
         self._http = httpx.Client(headers={"Authorization": f"Bearer {key}"}, timeout=TIMEOUT_S)
 
     def send(self, events: Iterable[bytes]) -> Iterator[SendResult]:
-        """Yield the result of each event, in order. Raises CliError if the whole request is refused."""
+        """Yield the result of each event, in order.
+
+        Raises CliError if the whole request is refused, or if ingest cannot be reached. The results of the batch are
+        yielded first, so that the ids of its stored events are not lost; later events are not sent.
+        """
         for batch in batches(enumerate(events, 1)):
             yield from self._send(batch)
 
-    def _send(self, batch: Sequence[tuple[int, bytes]]) -> list[SendResult]:
+    def _send(self, batch: Sequence[tuple[int, bytes]]) -> Iterator[SendResult]:
         done: dict[int, SendResult] = {}
+        failure: CliError | None = None
         due = list(batch)
         for attempt in range(1, ATTEMPTS + 1):
             is_last = attempt == ATTEMPTS
             try:
                 response = self._post([body for _, body in due])
+                results = results_of(response.status_code, response.content, [number for number, _ in due])
             except httpx.TransportError as exc:
                 if is_last:
-                    raise unreachable(self._url, exc) from exc
+                    failure = self._unreachable(exc, batch, done)
+                    break
                 self._sleep(min(0.5 * 2**attempt, 30.0))
                 continue
-            results = results_of(response.status_code, response.content, [number for number, _ in due])
+            except CliError as exc:
+                failure = exc
+                break
             done |= {one.number: one for one in results if is_last or not may_repeat(one.status)}
             due = [(number, body) for number, body in due if number not in done]
             if not due:
                 break
             self._sleep(retry_after_s(response.headers, min(0.5 * 2**attempt, 30.0)))
-        return [done[number] for number, _ in batch]
+        yield from (done[number] for number, _ in batch if number in done)
+        if failure:
+            raise failure
+
+    def _unreachable(
+        self, exc: httpx.TransportError, batch: Sequence[tuple[int, bytes]], done: dict[int, SendResult]
+    ) -> CliError:
+        """Add the results of the events that ingest did not answer, and return the error to raise after them."""
+        error = unreachable(self._url, exc)
+        is_first = batch[0][0] == 1 and not done
+        for number, _ in batch:
+            done.setdefault(number, SendResult(number, 0, code="unreachable", detail=str(exc) or type(exc).__name__))
+        if not is_first:
+            error.hint = f"Send only the events without an id again; those after event {batch[-1][0]} were not sent."
+        return error
 
     def _post(self, bodies: Sequence[bytes]) -> httpx.Response:
         kind = "application/json" if len(bodies) == 1 else "application/x-ndjson"

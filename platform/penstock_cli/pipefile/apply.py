@@ -8,7 +8,7 @@ from penstock_cli.connection import Connection
 from penstock_cli.errors import ApiProblemError
 from penstock_cli.pipefile.live import read_live
 from penstock_cli.pipefile.model import Change, LivePipe, PipeDocument
-from penstock_cli.pipefile.plan import plan
+from penstock_cli.pipefile.plan import missing_channels, plan
 from penstock_cli.pipefile.rows import row_difference, upload
 from penstock_client.api.operations import (
     add_alert_channel,
@@ -49,6 +49,7 @@ class PipeApply:
         self._tables = dict(self._live.tables)
         self._sent_credentials: set[str] = set()
         self._registered: dict[str, int] = {}
+        self._missing_channels = iter(missing_channels(document, self._live))  # changes of the plan hide their URLs
 
     def run(self, report: Callable[[str], None]) -> None:
         """Make all changes in their order; `report` gets a line after each. Raises ApiProblemError, CliError."""
@@ -135,12 +136,12 @@ class PipeApply:
         self._connection.call(set_event_types.sync_detailed, self._pipe_id, source, body=types)
         return f"event types of source {source} set"
 
-    def _add_channel(self, target: str) -> str:
-        kind = next(one.kind for one in self._document.channels if one.target == target)
-        body = ChannelIn.from_dict({"kind": kind, "target": target})
+    def _add_channel(self, shown: str) -> str:
+        channel = next(self._missing_channels)
+        body = ChannelIn.from_dict(channel._asdict())
         self._connection.call(add_alert_channel.sync_detailed, self._tenant, body=body)
-        needs = "; confirm it with the link in the e-mail" if kind == "mail" else ""
-        return f"notification channel {target} added{needs}"
+        needs = "; confirm it with the link in the e-mail" if channel.kind == "mail" else ""
+        return f"notification channel {shown} added{needs}"
 
 
 def _needed(document: PipeDocument, live: LivePipe) -> dict[str, dict[str, str]]:

@@ -12,6 +12,7 @@ from dataplane.spec import SpecError, parse_pipe_spec
 from penstock_cli.errors import CliError
 from penstock_cli.pipefile.model import ChannelEntry, PipeDocument, RowSource, SchemaEntry, TypeSettings
 from penstock_cli.pipefile.variables import replaced
+from penstock_cli.pipefile.yaml_text import RepeatedKeyError, value_of_yaml
 
 KIND: Final = "Pipe"
 FIELDS: Final = (
@@ -37,9 +38,11 @@ class DocumentError(CliError):
 def read_document(file: Path, env: Mapping[str, str]) -> PipeDocument:
     """Read and check a file. Raises DocumentError, CliError for a missing variable."""
     try:
-        found = yaml.safe_load(file.read_text(encoding="utf-8"))
+        found = value_of_yaml(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as exc:
         raise DocumentError(f"{file}: cannot be read: {exc}") from exc
+    except RepeatedKeyError as exc:
+        raise DocumentError(f"{file}: {exc}") from exc
     except yaml.YAMLError as exc:
         raise DocumentError(f"{file}: is not YAML: {' '.join(str(exc).split())}") from exc
     try:

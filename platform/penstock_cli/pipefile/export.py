@@ -1,7 +1,8 @@
 """Write the document of a pipe as it is now. Secrets are never read: the document names variables in their place."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,11 +54,12 @@ def document_from(name: str, live: LivePipe, rows: Mapping[str, Mapping[str, str
             source: {"type_from": one.type_from, "subjects": dict(one.subjects)}
             for source, one in live.event_types.items()
         },
-        "channels": [one._asdict() for one in sorted(live.channels)],
         "tables": {table: dict(one) if one else {} for table, one in rows.items()},
         "schemas": {subject: list(map(_schema, some)) for subject, some in live.versions.items()},
     }
-    whole = escaped(found) | {"destinations": _credentials(name, live)}  # its variables are not escaped
+    credentials = _credentials(name, live)
+    taken = {text for one in credentials.values() for text in one["credential"].values()}
+    whole = escaped(found) | {"destinations": credentials, "channels": _channels(name, live, taken)}
     return {field: whole[field] for field in FIELDS if whole.get(field) not in (None, {}, [])}
 
 
@@ -99,6 +101,27 @@ def _credentials(name: str, live: LivePipe) -> dict[str, Any]:
             secret = {field: f"${{{variable_name(name, destination, field)}}}" for field in fields}
             found[destination] = {"credential": secret}
     return found
+
+
+def _channels(name: str, live: LivePipe, taken: Collection[str]) -> list[dict[str, str]]:
+    """Return the channels. A variable is in the place of each webhook's URL, whose path can be a secret."""
+    found: list[dict[str, str]] = []
+    used = set(taken)
+    for one in sorted(live.channels):
+        target = escaped(one.target)
+        if one.kind == "webhook":
+            base = variable_name(name, "channel", one.shown)
+            names = (base if number == 1 else f"{base}_{number}" for number in count(1))
+            target = next(text for text in (f"${{{each}}}" for each in names) if text not in used)
+            used.add(target)
+        found.append({"kind": one.kind, "target": target})
+    return found
+
+
+def webhook_variables(document: Mapping[str, Any]) -> list[str]:
+    """Return the names of the variables for the webhook URLs of an exported document."""
+    channels = document.get("channels", ())
+    return [one["target"].removeprefix("${").removesuffix("}") for one in channels if one["kind"] == "webhook"]
 
 
 def _schema(one: SchemaEntry) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 
 class ChannelEntry(NamedTuple):
@@ -11,6 +12,16 @@ class ChannelEntry(NamedTuple):
 
     kind: str
     target: str
+
+    @property
+    def shown(self) -> str:
+        """The target as it may be shown: of a webhook only the host, as its path can be a secret."""
+        if self.kind != "webhook":
+            return self.target
+        try:
+            return urlsplit(self.target).hostname or "invalid URL"
+        except ValueError:
+            return "invalid URL"
 
 
 class RowSource(NamedTuple):
@@ -87,7 +98,7 @@ class Change:
     """One difference between a document and a tenant.
 
     action:  what `apply` does about it; empty if it does nothing, as for a version that only the server has
-    subject: name of the table, subject, destination, source or channel
+    subject: name of the table, subject, destination or source, or the channel as it may be shown
     words:   the difference in words, one line each
     """
 

@@ -1,9 +1,12 @@
 """Plan of `apply`: the differences between a document and a tenant, in the order in which they are resolved. Pure."""
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
-from penstock_cli.pipefile.model import Change, LivePipe, PipeDocument
+from penstock_cli.pipefile.model import Change, ChannelEntry, LivePipe, PipeDocument, TypeSettings
 from penstock_cli.pipefile.spec_words import spec_words
+
+_NO_TYPES: Final = TypeSettings("", {})  # the server stores no place of the type without subjects
 
 
 def plan(document: PipeDocument, live: LivePipe, rows_differ: Mapping[str, str], *, credentials: bool) -> list[Change]:
@@ -20,6 +23,11 @@ def plan(document: PipeDocument, live: LivePipe, rows_differ: Mapping[str, str],
         *_event_types(document, live),
         *_channels(document, live),
     ]
+
+
+def missing_channels(document: PipeDocument, live: LivePipe) -> list[ChannelEntry]:
+    """Return the channels that the tenant lacks, each once, in the order of the document and of the plan."""
+    return [channel for channel in dict.fromkeys(document.channels) if channel not in live.channels]
 
 
 def _tables(document: PipeDocument, live: LivePipe, rows_differ: Mapping[str, str]) -> Iterator[Change]:
@@ -66,11 +74,10 @@ def _credentials(document: PipeDocument, live: LivePipe, *, again: bool) -> Iter
 
 def _event_types(document: PipeDocument, live: LivePipe) -> Iterator[Change]:
     for source, wanted in document.event_types.items():
-        found = live.event_types.get(source)
-        if found != wanted:
-            before = _subjects(found.subjects) if found else "none"
-            words = f"event types of source {source}: {before} becomes {_subjects(wanted.subjects)}"
-            if found and found.type_from != wanted.type_from:
+        found = live.event_types.get(source, _NO_TYPES)
+        if found != (wanted if wanted.subjects else _NO_TYPES):
+            words = f"event types of source {source}: {_subjects(found.subjects)} becomes {_subjects(wanted.subjects)}"
+            if found.subjects and found.type_from != wanted.type_from:
                 words += f", type from {wanted.type_from or 'none'}"
             yield Change("set-event-types", source, [words])
 
@@ -80,8 +87,5 @@ def _subjects(subjects: Mapping[str, str]) -> str:
 
 
 def _channels(document: PipeDocument, live: LivePipe) -> Iterator[Change]:
-    for channel in document.channels:
-        if channel not in live.channels:
-            yield Change(
-                "add-channel", channel.target, [f"notification channel {channel.kind} {channel.target}: added"]
-            )
+    for channel in missing_channels(document, live):
+        yield Change("add-channel", channel.shown, [f"notification channel {channel.kind} {channel.shown}: added"])

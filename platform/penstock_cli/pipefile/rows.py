@@ -1,6 +1,7 @@
 """Rows of look-up tables: of files, and compared with those of a table."""
 
 import csv
+import io
 import json
 from collections.abc import Iterator
 from typing import Any, Final
@@ -17,11 +18,11 @@ MEDIA_TYPES: Final = {".csv": "text/csv", ".jsonl": "application/x-ndjson"}
 def rows_of_file(source: RowSource) -> dict[str, Any]:
     """Return the rows of a file by key, as the table stores them. Raises CliError."""
     try:
-        text = source.path.read_text(encoding="utf-8-sig")
+        text = source.path.read_bytes().decode("utf-8-sig")  # without a translation of line breaks, which may be quoted
         rows: list[Any] = (
-            list(csv.DictReader(text.splitlines(), strict=True))
+            list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
             if source.path.suffix == ".csv"
-            else [json.loads(line) for line in text.splitlines() if line.strip()]
+            else [json.loads(line) for line in text.split("\n") if line.strip()]
         )
         return {str(row[source.key]): row for row in rows}
     except (OSError, ValueError, csv.Error) as exc:

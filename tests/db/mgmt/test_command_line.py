@@ -28,6 +28,7 @@ from mgmt.services import create_token, publish_revision
 
 pytestmark = pytest.mark.django_db(transaction=True)
 EXAMPLE: Final = ROOT / "examples" / "pipe.yaml"
+WEBHOOK: Final = "https://hooks.example.com/alerts"
 SECRET: Final = "secret-of-the-bookkeeping"
 
 
@@ -148,21 +149,40 @@ def test_changed_rows_are_uploaded(cli: Cli):
 
 def test_export_applied_to_an_empty_tenant_gives_an_equal_pipe(cli: Cli, live_server: LiveServer, charlie: User):
     cli.run("apply", EXAMPLE, "--yes")
-    cli.run("export", "orders", "--out", cli.folder / "out", "--rows")
+    exported = cli.run("export", "orders", "--out", cli.folder / "out", "--rows")
     text = (cli.folder / "out" / "orders.yaml").read_text()
+    assert "before `apply`, set ORDERS_CHANNEL_HOOKS_EXAMPLE_COM" in exported.stderr
+    assert WEBHOOK not in text
     assert SECRET not in text
     assert "${ORDERS_BOOKS_VALUE}" in text
     theirs = charlie.tenants.get()
     other = {"PENSTOCK_URL": live_server.url, "PENSTOCK_TOKEN": token_of(theirs, charlie)}
     needed = cli.run("apply", cli.folder / "out" / "orders.yaml", "--yes", code=1, env=other)
     assert "needs the variable ORDERS_BOOKS_VALUE" in needed.stderr
-    other["ORDERS_BOOKS_VALUE"] = "their own"
+    other |= {"ORDERS_BOOKS_VALUE": "their own", "ORDERS_CHANNEL_HOOKS_EXAMPLE_COM": WEBHOOK}
     cli.run("apply", cli.folder / "out" / "orders.yaml", "--yes", env=other)
     cli.run("export", "orders", "--out", cli.folder / "again", "--rows", env=other)
     assert (cli.folder / "again" / "orders.yaml").read_text() == text
     ours, copy = PipeRevision.objects.order_by("created_at")
     assert ours.spec == copy.spec
     assert copy.pipe.tenant == theirs
+    assert list(AlertChannel.objects.values_list("target", flat=True)) == [WEBHOOK] * 2
+
+
+def test_apply_and_diff_show_only_the_host_of_webhooks(cli: Cli):
+    document = cli.folder / "pipe.yaml"
+    other = WEBHOOK.replace("alerts", "secret")
+    channels = [{"kind": "webhook", "target": WEBHOOK}, {"kind": "webhook", "target": other}]
+    spec = {"sources": {"shop": {}}, "destinations": {"crm": {"url": "https://crm.example.com"}}}
+    document.write_text(json.dumps({"kind": "Pipe", "name": "orders", "spec": spec, "channels": channels}))
+    shown = [
+        cli.run("diff", document, code=2).stdout,
+        cli.run("diff", document, "--json", code=2).stdout,
+        cli.run("apply", document, "--json", "--yes").stdout,
+    ]
+    assert set(AlertChannel.objects.values_list("target", flat=True)) == {WEBHOOK, other}
+    assert all("hooks.example.com" in text for text in shown)
+    assert not any("/alerts" in text or "/secret" in text for text in shown)
 
 
 def test_validate_runs_the_sample_and_fails_for_a_message_that_fails(cli: Cli):

@@ -81,6 +81,7 @@ class World:
         self.folder, self.events, self.fails, self.is_away = folder, 0, 0, False
         self.received: list[str] = []
         self.headers: list[Any] = []
+        self.attributes = {"ce-type": "order"}
         self.api, self.local = StandIn(self._api), StandIn(self._local)
 
     def _api(self, _method: str, path: str, _body: bytes, _headers: Any) -> tuple[int, Any]:
@@ -97,7 +98,7 @@ class World:
 
     def _event(self, number: int) -> dict[str, Any]:
         own = {"id": f"m-{number}", "position": f"1-0-{number}", "source": "shop", "revision": 1, "accepted_at": AT}
-        headers = {"content-type": "application/json", "ce-type": "order"}
+        headers = {"content-type": "application/json", **self.attributes}
         return own | {"headers": headers, "body": json.dumps({"n": number}), "is_masked": False}
 
     def _local(self, _method: str, _path: str, _body: bytes, headers: Any) -> tuple[int, Any]:
@@ -179,6 +180,14 @@ def test_request_is_that_of_a_delivery_and_is_signed_if_the_secret_is_at_hand(wo
     signed = b"m-0.%b.%b" % (headers["webhook-timestamp"].encode(), b'{"n": 0}')
     expected = base64.b64encode(hmac.digest(b"k" * 32, signed, "sha256")).decode()
     assert headers["webhook-signature"] == f"v1,{expected}"
+
+
+def test_attribute_outside_ascii_is_percent_encoded_as_in_a_delivery(world: World):
+    world.events, world.attributes = 2, {"ce-type": "order", "ce-subject": "Zürich 50% ✓"}
+    with world.listening():
+        world.wait_for(2)
+    assert [headers["ce-subject"] for headers in world.headers] == ["Z%C3%BCrich 50% %E2%9C%93"] * 2
+    assert world.headers[0]["ce-type"] == "order"
 
 
 def test_invalid_secret_is_refused():

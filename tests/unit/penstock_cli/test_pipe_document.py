@@ -9,10 +9,11 @@ import pytest
 from localbox.settings import ROOT
 from penstock_cli.errors import CliError
 from penstock_cli.pipefile.document import FIELDS, DocumentError, document_of, read_document
-from penstock_cli.pipefile.export import document_from
-from penstock_cli.pipefile.model import ChannelEntry, LivePipe, PipeDocument, RowSource, SchemaEntry
+from penstock_cli.pipefile.export import document_from, webhook_variables
+from penstock_cli.pipefile.model import ChannelEntry, LivePipe, PipeDocument, RowSource, SchemaEntry, TypeSettings
 from penstock_cli.pipefile.plan import plan
 from penstock_cli.pipefile.variables import escaped, replaced, variable_name
+from penstock_cli.pipefile.yaml_text import value_of_yaml
 
 EXAMPLE = ROOT / "examples" / "pipe.yaml"
 SPEC: dict[str, Any] = {"sources": {"shop": {}}, "destinations": {"crm": {"url": "https://crm.example.com"}}}
@@ -99,8 +100,73 @@ def test_export_of_an_applied_document_reads_as_the_same_document():
     document = example()
     found = document_from("orders", live_as(document), {"shops": {"rows": "shops.csv", "key": "id"}})
     assert found["destinations"] == {"books": {"credential": {"value": "${ORDERS_BOOKS_VALUE}"}}}
-    again = document_of(found, {"ORDERS_BOOKS_VALUE": "secret"}, EXAMPLE.parent)
+    env = {"ORDERS_BOOKS_VALUE": "secret", "ORDERS_CHANNEL_HOOKS_EXAMPLE_COM": document.channels[0].target}
+    again = document_of(found, env, EXAMPLE.parent)
     assert again == replace(document, channels=[*document.channels])
+
+
+def test_plan_shows_only_the_host_of_a_webhook():
+    targets = [
+        "https://user:pin@hooks.example.com:8443/T00/secret?key=secret",
+        "hooks.example.com/secret",
+        "http://[secret",
+    ]
+    channels = [ChannelEntry("webhook", target) for target in targets] + [ChannelEntry("mail", "x@example.com")]
+    document = replace(example(), channels=channels)
+    changes = plan(document, live_as(example()), {}, credentials=False)
+    assert [change.subject for change in changes] == [
+        "hooks.example.com",
+        "invalid URL",
+        "invalid URL",
+        "x@example.com",
+    ]
+    assert changes[0].words == ["notification channel webhook hooks.example.com: added"]
+    assert "secret" not in str(changes)
+
+
+def test_export_names_one_variable_for_each_webhook_url():
+    urls = ["https://a.example.com/one", "https://a.example.com/two", "https://a-example.com/three"]
+    channels = frozenset([ChannelEntry("mail", "${x}@example.com"), *(ChannelEntry("webhook", url) for url in urls)])
+    found = document_from("orders", replace(live_as(example()), channels=channels), {})
+    assert [one["target"] for one in found["channels"]] == [
+        "$${x}@example.com",
+        "${ORDERS_CHANNEL_A_EXAMPLE_COM}",
+        "${ORDERS_CHANNEL_A_EXAMPLE_COM_2}",
+        "${ORDERS_CHANNEL_A_EXAMPLE_COM_3}",
+    ]
+    names = ["ORDERS_CHANNEL_A_EXAMPLE_COM", "ORDERS_CHANNEL_A_EXAMPLE_COM_2", "ORDERS_CHANNEL_A_EXAMPLE_COM_3"]
+    assert webhook_variables(found) == names
+    env = dict(zip(names, sorted(urls), strict=True)) | {"ORDERS_BOOKS_VALUE": "secret"}
+    assert frozenset(document_of(found, env, EXAMPLE.parent).channels) == channels
+
+
+def test_source_without_event_types_equals_no_subjects():
+    document = replace(example(), event_types={"shop": TypeSettings("field:type", {})})
+    assert actions(document, replace(live_as(document), event_types={})) == []
+    bound = {"shop": TypeSettings("field:type", {"order": "orders-value"})}
+    assert actions(document, replace(live_as(document), event_types=bound)) == ["set-event-types"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("kind: Pipe\nname: a\nname: b\n", "line 3: the key `name` is repeated"),
+        ("kind: Pipe\nspec:\n  sources: {shop: {}, shop: {}}\n", "line 3: the key `shop` is repeated"),
+    ],
+)
+def test_repeated_key_is_refused_with_its_line(tmp_path: Path, text: str, reason: str):
+    file = tmp_path / "pipe.yaml"
+    file.write_text(text)
+    with pytest.raises(DocumentError) as refused:
+        read_document(file, {})
+    assert str(refused.value) == f"{file}: {reason}"
+
+
+def test_key_of_a_merged_object_may_be_overridden():
+    text = "base: &base {a: 1, b: {c: 1}}\nmore: &more {<<: *base, a: 2}\nmost: [{<<: *more, a: 3}, *more, *base]\n"
+    found = value_of_yaml(text)
+    assert found["more"] == {"a": 2, "b": {"c": 1}}
+    assert found["most"] == [{"a": 3, "b": {"c": 1}}, found["more"], found["base"]]
 
 
 def test_channel_of_the_tenant_that_the_document_lacks_stays():

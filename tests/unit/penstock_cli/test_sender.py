@@ -22,6 +22,8 @@ class ScriptedIngest(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+        if not self.answers:
+            return  # closes the connection
         status, body, headers = self.answers.pop(0)
         text = json.dumps(body).encode()
         self.send_response(status)
@@ -69,6 +71,34 @@ def test_unreachable_ingest_is_reported():
         list(EventBatches("http://127.0.0.1:1", "key", waits.append).send([b"{}"]))
     assert refused.value.code == ExitCode.UNAVAILABLE
     assert len(waits) == 7
+
+
+def test_ids_of_stored_events_are_yielded_before_the_error_if_ingest_becomes_unreachable(ingest: str):
+    items: list[dict[str, Any]] = [{"status": 202, "id": "m-1"}, {"status": 503}, {"status": 422, "code": "schema"}]
+    items += [{"status": 503}] * (BATCH - 3)
+    ScriptedIngest.answers += [(207, {"items": items}, {})]  # and then none: the connection is closed
+    sending = EventBatches(ingest, "key", lambda _: None).send([b"1", b"2", b"3", *[b"4"] * BATCH])
+    results = [next(sending) for _ in range(BATCH)]
+    assert [(one.number, one.status, one.id, one.code) for one in results[:4]] == [
+        (1, 202, "m-1", ""),
+        (2, 0, "", "unreachable"),
+        (3, 422, "", "schema"),
+        (4, 0, "", "unreachable"),
+    ]
+    with pytest.raises(CliError) as failed:
+        next(sending)
+    assert failed.value.code == ExitCode.UNAVAILABLE
+    assert f"those after event {BATCH} were not sent" in str(failed.value)
+
+
+def test_ids_of_stored_events_are_yielded_if_the_key_ends_between_two_attempts(ingest: str):
+    items = [{"status": 202, "id": "m-1"}, {"status": 503}]
+    ScriptedIngest.answers += [(207, {"items": items}, {}), (401, {}, {})]
+    sending = EventBatches(ingest, "key", lambda _: None).send([b"1", b"2"])
+    assert next(sending).id == "m-1"
+    with pytest.raises(CliError) as refused:
+        next(sending)
+    assert refused.value.code == ExitCode.REFUSED
 
 
 def test_batches_are_limited_in_number_and_bytes():

@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
-from urllib.parse import quote_from_bytes
 
 from dataplane.causes import Cause
 from dataplane.ledger.meta import Headers, MessageMeta
@@ -12,12 +11,12 @@ from dataplane.ledger.traceparent import TRACEPARENT
 from dataplane.ledger.units import format_position
 from dataplane.plan.stage import StageError
 from dataplane.spec import DestinationSpec, HttpDestination, TableDestination
+from dataplane.spec.header_text import percent_encoded
 from dataplane.spec.loops import HOPS_HEADER
 
 _STANDARD_HEADERS: Final = ("Expect:", "User-Agent: Penstock/1")  # no `Expect: 100-continue`, which costs a round trip
 MAX_VALUE_BYTES: Final = 8 * 1024  # of a header; ingest accepts only shorter ones
 _ATTRIBUTE: Final = re.compile(r"[a-z0-9._-]{1,64}")
-_PRINTABLE: Final = "".join(map(chr, range(32, 127)))
 
 
 def address_of(to: DestinationSpec) -> str:
@@ -82,5 +81,4 @@ def ascii_value(value: bytes) -> str:
     """
     if len(value) > MAX_VALUE_BYTES:
         raise StageError(Cause.HEADER_INVALID, f"a header needs at most {MAX_VALUE_BYTES} bytes, got {len(value)}")
-    text = value.decode("latin-1")
-    return text if text.isascii() and text.isprintable() else quote_from_bytes(value, safe=_PRINTABLE)
+    return percent_encoded(value)

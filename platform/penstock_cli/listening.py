@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 
-from dataplane.plan.outbound import ascii_value
+from dataplane.spec.header_text import percent_encoded
 from penstock_cli.connection import Connection
 from penstock_cli.errors import CliError, ExitCode
 from penstock_cli.profiles import write_private
@@ -107,7 +107,7 @@ class LocalServer:
         """Send an event once."""
         body = event.body.encode()
         headers = {"content-type": "application/json", **event.headers.to_dict()}
-        headers = {name: ascii_value(text.encode()) for name, text in headers.items()}  # as a delivery has them
+        headers = {name: percent_encoded(text.encode()) for name, text in headers.items()}  # as a delivery has them
         headers |= {"webhook-id": event.id, "webhook-timestamp": str(now_s), "penstock-source": event.source}
         if self._secret:
             headers["webhook-signature"] = signature(self._secret, event.id, now_s, body)

@@ -237,7 +237,7 @@ ACCOUNT_RATE_LIMITS = {
     "confirm_email": "1/10s/key,5/d/key",
 }
 # Members of staff need a second factor. Off in development, where the box prints a sign-in link for the staff account.
-PENSTOCK_STAFF_MFA = env.bool("PENSTOCK_STAFF_MFA", PRODUCTION)
+PENSTOCK_STAFF_MFA = env.bool("PENSTOCK_STAFF_MFA") if env.str("PENSTOCK_STAFF_MFA", "") else PRODUCTION
 MFA_ADAPTER = "mgmt.tenancy.allauth_adapters.MfaAdapter"
 MFA_FORMS = {"add_webauthn": "mgmt.tenancy.allauth_forms.PasskeyForm"}
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]

@@ -131,7 +131,7 @@ def test_process_sends_at_the_rate_of_its_parent_and_ends_with_its_input(ingest:
             time.sleep(0.01)
         ingest.answers["/v1/events"] = 503
         count = len(ingest.got["/v1/events"])
-        while len(ingest.got["/v1/events"]) < count + 10:
+        while len(ingest.got["/v1/events"]) < count + 20:  # of which the last may not be answered yet
             time.sleep(0.01)
         ordered(process, SenderCommand(rate=0.0, report=True))
         report = msgspec.json.decode(answered(process), type=SenderReport)

@@ -7,8 +7,9 @@ from django.utils import timezone
 from dataplane.spec.keys import key_digest
 from mgmt.models import ApiToken, User
 from mgmt.tenancy.models import Grant
+from mgmt.tenancy.roles import lower_role
 from mgmt.tokens.models import ROLE_OF_SCOPE
-from mgmt.tokens.queries import lower_role, token_with_role
+from mgmt.tokens.queries import token_with_role
 from mgmt.tokens.services.tokens import note_use
 from mgmt.tokens.text import is_well_formed
 

@@ -5,19 +5,13 @@ from datetime import datetime
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from mgmt.models import ApiToken, Membership, ServiceAccount
+from mgmt.tenancy.roles import includes
 from mgmt.tokens.models import ROLE_OF_SCOPE
-
-_ROLES = list(Membership.Role)  # each includes the ones before it
-
-
-def lower_role(one: str, other: str) -> str:
-    """Return the role that may do less."""
-    return min(one, other, key=lambda role: _ROLES.index(Membership.Role(role)))
 
 
 def scopes_up_to(role: str) -> list[ApiToken.Scope]:
     """Return the scopes that a token of a user with this role may have."""
-    return [scope for scope, needed in ROLE_OF_SCOPE.items() if lower_role(needed, role) == needed]
+    return [scope for scope, needed in ROLE_OF_SCOPE.items() if includes(role, needed)]
 
 
 def token_with_role(digest: str) -> ApiToken | None:

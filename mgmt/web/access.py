@@ -46,14 +46,12 @@ from mgmt.models import (
     User,
 )
 from mgmt.tenancy.queries import members_of
+from mgmt.tenancy.roles import includes
 from mgmt.tokens.models import SCOPE_OF_ROLE
 from mgmt.tokens.queries import service_accounts_of
 
 Role = Membership.Role
 _Row = TypeVar("_Row", bound=Model)
-
-# Each role may do all that the ones before it may.
-_ORDER: Final = (Role.VIEWER, Role.OPERATOR, Role.EDITOR, Role.OWNER)
 
 # The role that each action needs. Both the API's checks and the console's buttons use these constants.
 READ: Final = Role.VIEWER
@@ -117,7 +115,7 @@ class OutsidePipe(Forbidden):
 
 def may(role: str | None, need: str) -> bool:
     """Return True if `role` (None: not a member) includes the role `need`."""
-    return role is not None and _ORDER.index(Role(role)) >= _ORDER.index(Role(need))
+    return role is not None and includes(role, need)
 
 
 def role_in(user: User, tenant_id: str) -> str | None:

@@ -12,6 +12,7 @@ from mgmt.audit.actions import ACTIONS, CHANGED
 from mgmt.audit.models import NAME_CHARS, AuditEntry
 from mgmt.audit.origin import current_origin
 from mgmt.audit.targets import Target, target_of
+from mgmt.ids import storable
 from mgmt.models import Membership, Pipe, Tenant, User
 
 ActorKind = AuditEntry.ActorKind
@@ -117,7 +118,7 @@ def _bounded(value: Any) -> Any:
 def _without_nul(value: Any) -> Any:
     """Return the value with U+0000 replaced in all texts: Postgres stores none."""
     if isinstance(value, str):
-        return value.replace("\0", "\ufffd")
+        return storable(value)
     if isinstance(value, Mapping):
         return {_without_nul(name): _without_nul(part) for name, part in value.items()}
     return [_without_nul(part) for part in value] if isinstance(value, list | tuple) else value

@@ -18,6 +18,7 @@ from mgmt.audit.services import record
 from mgmt.errors import DestinationRemovedError, NothingToSendError, TooManyTestsError
 from mgmt.models import Destination, DestinationTest, Pipe, Tenant, User
 from mgmt.pipes.queries.dry_run import dry_run_spec
+from mgmt.quotas.services import hold_tenant
 from mgmt.sandbox import checked_spec_of
 
 log = structlog.get_logger(__name__)
@@ -100,8 +101,7 @@ def _ask(
     if "\0" in f"{row.url}{row.headers}{row.body}":
         raise SpecError("event", "must not contain the character U+0000")
     with transaction.atomic():
-        # A lock, because a count cannot be a constraint.
-        Tenant.objects.select_for_update(no_key=True).get(id=tenant.id)
+        hold_tenant(tenant.id)
         if DestinationTest.objects.filter(tenant=tenant, created_at__gt=now - MINUTE).count() >= MOST_A_MINUTE:
             raise TooManyTestsError(f"A tenant may send {MOST_A_MINUTE} test requests a minute. Wait a minute.")
         row.save(force_insert=True)

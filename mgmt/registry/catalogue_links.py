@@ -3,8 +3,6 @@
 The token is random and shown once. The database has its digest, so that a copy of it opens no catalogue.
 """
 
-import hashlib
-import secrets
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -17,16 +15,11 @@ from mgmt.models import CatalogueLink, Tenant, User
 from mgmt.quotas.services import hold_tenant
 from mgmt.registry.queries import open_links
 from mgmt.tenancy.names import checked_name
+from mgmt.tenancy.secrets import link_token_digest, new_link_token
 
-TOKEN_BYTES: Final = 24
 MAX_LINKS: Final = 20  # of a tenant that are open at a time
 MAX_DAYS: Final = 365
 log = structlog.get_logger(__name__)
-
-
-def token_digest(token: str) -> str:
-    """Return the SHA-256 of a token, hex."""
-    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
 @transaction.atomic
@@ -45,10 +38,10 @@ def create_catalogue_link(
     hold_tenant(tenant.id)
     if open_links(tenant.id, now).count() >= MAX_LINKS:
         raise LimitReachedError(f"A tenant has at most {MAX_LINKS} open links. Revoke one first.")
-    token = secrets.token_urlsafe(TOKEN_BYTES)
+    token = new_link_token()
     expires_at = now + timedelta(days=days)
     link = CatalogueLink.objects.create(
-        tenant=tenant, label=label, digest=token_digest(token), author=author, expires_at=expires_at
+        tenant=tenant, label=label, digest=link_token_digest(token), author=author, expires_at=expires_at
     )
     after = {"expires_at": expires_at}
     record(tenant=tenant, by=author, action="catalogue_link.created", target=link, after=after)

@@ -17,9 +17,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from mgmt import services
 from mgmt.models import CatalogueLink, Subject
-from mgmt.registry.catalogue_links import MAX_DAYS, MAX_LINKS, token_digest
+from mgmt.registry.catalogue_links import MAX_DAYS, MAX_LINKS
 from mgmt.registry.queries import open_links, shared_link, shown_versions, with_figures
 from mgmt.registry.version_views import MOST_VERSIONS, version_view
+from mgmt.tenancy.secrets import link_token_digest
 from mgmt.tenancy.services.rate_limits import TryLimit, hit, network_of
 from mgmt.web import access
 from mgmt.web.rendering import as_curl, for_members, number_of, selected_tenant, show, theme_of, unlisted, viewer_of
@@ -54,7 +55,7 @@ def catalogue_links(request: HttpRequest) -> HttpResponse:
             url = f"{settings.PENSTOCK_WEB_URL}{reverse('console:shared_catalogue', args=[token])}"
             context |= {"created": link, "url": url, "label": "", "days": DAYS}
     body = {"label": "Partner", "days": DAYS}
-    curl = as_curl(request, f"tenants/{tenant.id}/schemas/links/", body)
+    curl = as_curl(f"tenants/{tenant.id}/schemas/links/", body)
     context |= {"links": open_links(tenant.id, now), "curl": curl}
     return show(request, "registry/links.html", context, tenant=tenant, status=status)
 
@@ -104,7 +105,7 @@ def _opened(request: HttpRequest, token: str) -> CatalogueLink | HttpResponse:
         response = _refused(request, 429)
         response["Retry-After"] = str(wait_s)
         return response
-    return shared_link(token_digest(token), now) or _refused(request, 404)
+    return shared_link(link_token_digest(token), now) or _refused(request, 404)
 
 
 def _refused(request: HttpRequest, status: int) -> HttpResponse:

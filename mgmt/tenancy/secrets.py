@@ -1,6 +1,7 @@
 """Secrets and salts: stored as Fernet tokens that are bound to one location (dataplane.tables.sealed), shown once."""
 
 import base64
+import hashlib
 import secrets
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
@@ -10,6 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from dataplane.tables.sealed import bind, unbind
 
 _SECRET_BYTES = 32  # Standard Webhooks: 24 to 64
+_LINK_BYTES = 24
 
 
 def new_signing_secret() -> str:
@@ -20,6 +22,16 @@ def new_signing_secret() -> str:
 def new_mask_salt() -> str:
     """Return a new salt: 32 random bytes in base64."""
     return base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
+
+
+def new_link_token() -> str:
+    """Return a new token of a link: 24 random bytes in base64url. Rows have its digest only."""
+    return secrets.token_urlsafe(_LINK_BYTES)
+
+
+def link_token_digest(token: str) -> str:
+    """Return the SHA-256 of a link's token, hex."""
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
 def encrypt(plaintext: str, place: str) -> str:

@@ -15,6 +15,7 @@ from mgmt.audit.services import record
 from mgmt.errors import InvalidValue, LimitReachedError, NameTakenError, TooManyConfirmationsError
 from mgmt.models import AlertChannel, Tenant, User
 from mgmt.pipes.spec_check import check_outbound
+from mgmt.quotas.services import hold_tenant
 from mgmt.tenancy.secrets import encrypt, new_signing_secret
 from mgmt.tenancy.services.rate_limits import TryLimit, hit
 from mgmt.tenancy.services.rotation import channel_place
@@ -46,8 +47,7 @@ def add_alert_channel(
         channel.confirmed_at = now
     try:
         with transaction.atomic():
-            # A lock, because a count cannot be a constraint.
-            Tenant.objects.select_for_update(no_key=True).get(id=tenant.id)
+            hold_tenant(tenant.id)
             if tenant.alert_channels.count() >= MOST_CHANNELS:
                 raise LimitReachedError(f"A tenant may have {MOST_CHANNELS} notification channels. Remove one first.")
             channel.save(force_insert=True)

@@ -4,8 +4,6 @@ The token of a link is random and is only in the e-mail; the database has its di
 only the newest link works.
 """
 
-import hashlib
-import secrets
 from datetime import datetime, timedelta
 from smtplib import SMTPException
 from typing import Final
@@ -31,11 +29,12 @@ from mgmt.errors import (
     TooManyInvitationsError,
 )
 from mgmt.models import Invitation, Membership, Tenant, User
+from mgmt.quotas.services import hold_tenant
+from mgmt.tenancy.secrets import link_token_digest, new_link_token
 from mgmt.tenancy.services.rate_limits import TryLimit, hit
 
 VALID_FOR: Final = timedelta(days=7)
 MOST_OPEN: Final = 100  # of a tenant
-TOKEN_BYTES: Final = 24
 # Per day, over all tenants: nobody can flood an address that is not theirs with e-mail.
 PER_ADDRESS: Final = TryLimit("invitation: address", 5, timedelta(days=1))
 PER_TENANT: Final = TryLimit("invitation: tenant", 100, timedelta(days=1))
@@ -65,8 +64,7 @@ def add_invitation(
     email = _checked_address(field, email)
     if role not in Membership.Role.values:
         raise InvalidValue("role", f"needs one of {', '.join(Membership.Role.values)}")
-    # A lock, because a count cannot be a constraint.
-    Tenant.objects.select_for_update(no_key=True).get(id=tenant.id)
+    hold_tenant(tenant.id)
     if tenant.memberships.filter(user__email__iexact=email).exists():
         raise AlreadyMemberError(f"A member of {tenant} has this address. Change the role of that member.")
     opened = tenant.invitations.filter(accepted_at=None, revoked_at=None)
@@ -76,12 +74,12 @@ def add_invitation(
     if opened.count() >= MOST_OPEN:
         raise LimitReachedError(f"A tenant has at most {MOST_OPEN} open invitations. Revoke one first.")
     _count_mail(tenant.id, email, now)
-    token = secrets.token_urlsafe(TOKEN_BYTES)
+    token = new_link_token()
     invitation = Invitation.objects.create(
         tenant=tenant,
         email=email,
         role=role,
-        digest=token_digest(token),
+        digest=link_token_digest(token),
         invited_by=by,
         created_at=now,
         sent_at=now,
@@ -97,10 +95,10 @@ def resend_invitation(*, invitation: Invitation, by: User, now: datetime) -> Inv
 
     Raises InvitationInvalidError, TooManyInvitationsError.
     """
-    token = secrets.token_urlsafe(TOKEN_BYTES)
+    token = new_link_token()
     with transaction.atomic():
         waiting = Invitation.objects.filter(id=invitation.id, accepted_at=None, revoked_at=None)
-        if not waiting.update(digest=token_digest(token), sent_at=now, expires_at=now + VALID_FOR):
+        if not waiting.update(digest=link_token_digest(token), sent_at=now, expires_at=now + VALID_FOR):
             raise InvitationInvalidError("The invitation was accepted or revoked. Invite the person again.")
         _count_mail(invitation.tenant_id, invitation.email, now)
         record(tenant=invitation.tenant, by=by, action="invitation.resent", target=invitation)
@@ -128,7 +126,7 @@ def revoke_invitations_of(*, user: User, tenant: Tenant, by: User) -> None:
 def invitation_of_token(*, token: str, now: datetime) -> Invitation | None:
     """Return the invitation of a link; None if the link is not valid (any more)."""
     rows = Invitation.objects.select_related("tenant", "invited_by")
-    invitation = rows.filter(digest=token_digest(token)).first()
+    invitation = rows.filter(digest=link_token_digest(token)).first()
     return invitation if invitation is not None and invitation.is_valid_at(now) else None
 
 
@@ -174,11 +172,6 @@ def mail_invitation(*, invitation: Invitation, token: str) -> None:
         log.warning("invitation mail", tenant=invitation.tenant_id, invitation=invitation.id, error=error)
     Invitation.objects.filter(id=invitation.id).update(mail_error=error)
     invitation.mail_error = error
-
-
-def token_digest(token: str) -> str:
-    """Return the SHA-256 of a token, hex."""
-    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
 def _checked_address(field: str, email: str) -> str:

@@ -5,8 +5,9 @@ Struct cannot be sent so: its copy has no fields.
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -20,7 +21,6 @@ from dataplane.plan.refold import is_correctable
 from dataplane.plan.stage import decode
 from dataplane.plan.through import through
 from dataplane.process.dedup import VERDICT_HEADER
-from dataplane.replay.selection import is_original
 from dataplane.runtime.lookups import TenantRows
 from dataplane.spec import PipeSpec
 from dataplane.spec.dedup import DedupSpec
@@ -29,7 +29,6 @@ from dataplane.tables.lookup_store import LookupStore
 
 EVENT: Final = -1  # child of the row that names a selected event
 ASKED: Final = -2  # the same, of an event that dedup judges
-NO_END_US: Final = 1 << 62
 RECOMPUTED: Final = (
     "id string, position long, child int, pipe string, revision int, source string, event_time_us long, "
     "ingest_time_us long, date date, hour int, value binary"
@@ -68,6 +67,25 @@ class RecomputeTask(Struct, frozen=True):
     complete_us: int = 0
     dedup: dict[int, DedupSpec] = {}
 
+    def originals(self, records: Iterable[Any]) -> Iterator[tuple[Any, MessageMeta]]:
+        """Yield each record that ingest stored for the pipe, with its Meta and position; not those that returned."""
+        for record in records:
+            meta = decode_meta(bytes(record.header))
+            if meta.pipe == self.request.pipe and meta.is_original:
+                meta.position = position_of(self.generation, record.partition, record.offset)
+                yield record, meta
+
+    @contextmanager
+    def tables(self) -> Iterator[TenantRows]:
+        """Open the tenant's look-up tables as they are now."""
+        store = LookupStore(self.lookups)
+        pinned = store.pin()
+        try:
+            yield TenantRows(pinned, self.tenant)
+        finally:
+            pinned.close()
+            store.close()
+
     def selects(self, record: Any, meta: MessageMeta) -> bool:
         """Return True for an event of the range that has the key."""
         request = self.request
@@ -83,21 +101,20 @@ class RecomputeTask(Struct, frozen=True):
         """
         plan = compile_plan(self.spec, self.salt)
         identities = {number: DedupIdentity(spec) for number, spec in self.dedup.items()}
-        with EventReader(self) as reader:
-            for record, meta in reader.originals(records):
+        with self.tables() as tables:
+            for record, meta in self.originals(records):
                 if not self.selects(record, meta) or (plan.windows and is_result(meta)):
                     continue
                 body = bytes(record.value or b"")
                 asked = _has_identity(identities.get(meta.revision), meta, body)
                 yield self._row(meta, ASKED if asked else EVENT, None)
-                yield from self._made(plan, meta, body, reader)
+                yield from self._made(plan, meta, body, tables)
 
     def sent_results(self, records: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
         """Yield the sent results of windows among these records: columns SENT."""
-        with EventReader(self) as reader:
-            for record, meta in reader.originals(records):
-                if is_result(meta):
-                    yield meta.id, record.partition, record.offset, record.header, record.value
+        for record, meta in self.originals(records):
+            if is_result(meta):
+                yield meta.id, record.partition, record.offset, record.header, record.value
 
     def result_rows(self, records: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of sent results, corrected where the record's column `refolded` has another body.
@@ -106,8 +123,8 @@ class RecomputeTask(Struct, frozen=True):
         """
         plan, request = compile_plan(self.spec, self.salt), self.request
         definitions = {window.name: window.definition for window in plan.windows}
-        with EventReader(self) as reader:
-            for record, meta in reader.originals(records):
+        with self.tables() as tables:
+            for record, meta in self.originals(records):
                 sent, made = bytes(record.value or b""), record.refolded
                 if not is_correctable(request.pipe, meta.id, sent, definitions, self.complete_us):
                     made = sent
@@ -116,42 +133,17 @@ class RecomputeTask(Struct, frozen=True):
                     continue
                 yield self._row(meta, EVENT, None)
                 if made is not None:
-                    yield from self._made(plan, meta, bytes(made), reader)
+                    yield from self._made(plan, meta, bytes(made), tables)
 
     def _made(
-        self, plan: CompiledPlan, meta: MessageMeta, body: bytes, reader: "EventReader"
+        self, plan: CompiledPlan, meta: MessageMeta, body: bytes, tables: TenantRows
     ) -> Iterator[tuple[Any, ...]]:
-        for unit, made in through(plan, self.request.destination, meta, body, reader.tables):
+        for unit, made in through(plan, self.request.destination, meta, body, tables):
             yield self._row(unit, unit.child, made)
 
     def _row(self, unit: MessageMeta, child: int, body: bytes | None) -> tuple[Any, ...]:
         names = (unit.id, unit.position, child, unit.pipe, self.request.revision, unit.source)
         return (*names, unit.event_time_us, unit.ingest_time_us, *hour_of(unit.ingest_time_us), body)
-
-
-class EventReader:
-    """Context of one task: the events of its pipe. `tables`: the tenant's look-up tables as they are now."""
-
-    def __init__(self, task: RecomputeTask) -> None:
-        self._task = task
-        self._store = LookupStore(task.lookups)
-        self._pinned = self._store.pin()
-        self.tables = TenantRows(self._pinned, task.tenant)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pinned.close()
-        self._store.close()
-
-    def originals(self, records: Iterable[Any]) -> Iterator[tuple[Any, MessageMeta]]:
-        """Yield each record that ingest stored for the pipe, with its Meta and position; not those that returned."""
-        for record in records:
-            meta = decode_meta(bytes(record.header))
-            if is_original(meta, self._task.request.pipe, 0, NO_END_US):
-                meta.position = position_of(self._task.generation, record.partition, record.offset)
-                yield record, meta
 
 
 def is_result(meta: MessageMeta) -> bool:

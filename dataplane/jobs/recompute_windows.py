@@ -5,19 +5,21 @@ many customers then changes by what the requested revision changes for the selec
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import groupby
 from typing import Any, Final
 
 from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession
 
-from dataplane.jobs.recompute_task import EventReader, RecomputeTask, is_result
+from dataplane.jobs.recompute_task import RecomputeTask, is_result
 from dataplane.ledger.meta import MessageMeta
 from dataplane.plan import CompiledPlan, compile_plan
 from dataplane.plan.refold import refold
-from dataplane.plan.taps import decode_tap, encode_tap, key_of
+from dataplane.plan.taps import TapRecord, decode_tap, encode_tap, key_of
 from dataplane.plan.through import pass_through
 from dataplane.spec import PipeSpec
+from dataplane.stages.enrich import TableRows
 
 TAPPED: Final = "window_key binary, ingest_us long, position long, child int, deduped boolean, tap binary"
 REFOLDED: Final = "id string, refolded binary"
@@ -38,16 +40,14 @@ class WindowTask(Struct, frozen=True):
         task = self.rows
         requested = compile_plan(task.spec, task.salt)
         earlier = {number: compile_plan(spec, task.salt) for number, spec in self.specs.items()}
-        with EventReader(task) as reader:
-            for record, meta in reader.originals(records):
+        with task.tables() as tables:
+            for record, meta in task.originals(records):
                 if is_result(meta):
                     continue
                 plan = requested if task.selects(record, meta) else earlier.get(meta.revision, requested)
-                for unit, value in _units(plan, meta, bytes(record.value or b""), reader):
-                    for window in plan.windows:
-                        if (tap := window.tap(unit, value)) is not None:
-                            place = (meta.ingest_time_us, meta.position, unit.child)
-                            yield (key_of(tap), *place, plan.dedup is not None, encode_tap(tap))
+                for unit, tap in _taps(plan, meta, bytes(record.value or b""), tables):
+                    place = (meta.ingest_time_us, meta.position, unit.child)
+                    yield (key_of(tap), *place, plan.dedup is not None, encode_tap(tap))
 
 
 def refolded_results(spark: SparkSession, records: DataFrame, task: WindowTask, repeats: DataFrame | None) -> DataFrame:
@@ -63,13 +63,18 @@ def refolded_results(spark: SparkSession, records: DataFrame, task: WindowTask, 
     return spark.createDataFrame(by_key.select("window_key", "tap").rdd.mapPartitions(_refold), REFOLDED)
 
 
-def _units(
-    plan: CompiledPlan, meta: MessageMeta, body: bytes, reader: EventReader
-) -> Iterator[tuple[MessageMeta, Any]]:
-    units: list[tuple[MessageMeta, Any]] = []
+def _taps(plan: CompiledPlan, meta: MessageMeta, body: bytes, rows: TableRows) -> list[tuple[MessageMeta, TapRecord]]:
+    found: list[tuple[MessageMeta, TapRecord]] = []
+
+    def note(unit: MessageMeta, value: Any) -> None:
+        for window in plan.windows:
+            with suppress(RecursionError):  # as in a lane: the value of its key is nested too deeply
+                if (tap := window.tap(unit, value)) is not None:
+                    found.append((unit, tap))
+
     if plan.windows:
-        pass_through(plan, (), meta, body, reader.tables, tap=lambda unit, value: units.append((unit, value)))
-    return iter(units)
+        pass_through(plan, (), meta, body, rows, tap=note)
+    return found
 
 
 def _refold(rows: Iterable[Any]) -> Iterator[tuple[str, bytes]]:

@@ -77,6 +77,15 @@ class MessageMeta(Struct, array_like=True, gc=False):
     replay: str = ""
 
     @property
+    def is_original(self) -> bool:
+        """True for an event as ingest stored it, which its steps take.
+
+        A record with a position has returned to the ingest topic; its original counts, at its own offset. A misfit has
+        never passed the steps.
+        """
+        return not self.position and not self.misfit
+
+    @property
     def account(self) -> str:
         """Name under which the ledger counts the message: its replay's, or its pipe's."""
         return self.replay or self.pipe

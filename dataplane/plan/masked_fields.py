@@ -5,6 +5,7 @@ received, and from there to the paths in what a destination receives. Where that
 than less.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
@@ -76,6 +77,14 @@ def with_masks(value: Any, fields: Iterable[MaskedField]) -> Any:
     A value is hidden, too, if it is where an object or array with a masked field is expected.
     """
     return _with_masks(value, [(field.path, field.how) for field in fields])
+
+
+def masked_text(body: str | bytes, fields: Iterable[MaskedField]) -> str | None:
+    """Return a body as JSON with its masked fields hidden; None for a body that is not JSON, which is not shown."""
+    try:
+        return json.dumps(with_masks(json.loads(body), fields), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _with_masks(value: Any, below: Sequence[tuple[_Path, str]]) -> Any:

@@ -13,12 +13,8 @@ from dataplane.tables.records import ReplayRecord
 
 
 def is_original(meta: MessageMeta, pipe: str, since_us: int, until_us: int) -> bool:
-    """Return True for an event of a pipe and a range of ingest times (the end is exclusive), as ingest stored it.
-
-    A record with a position has returned to the ingest topic; its original counts, at its own offset. A misfit has
-    never passed the steps.
-    """
-    return meta.pipe == pipe and since_us <= meta.ingest_time_us < until_us and not meta.position and not meta.misfit
+    """Return True for an event of a pipe and a range of ingest times (the end is exclusive), as ingest stored it."""
+    return meta.pipe == pipe and since_us <= meta.ingest_time_us < until_us and meta.is_original
 
 
 class EventSelection:

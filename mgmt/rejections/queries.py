@@ -9,7 +9,7 @@ from typing import Any, Final
 from django.db.models import Sum
 
 from dataplane.ledger.rejections import KAFKA, OTHER, SENDER_CHARS
-from dataplane.plan.masked_fields import MaskedField, hides_all, masked_fields, with_masks
+from dataplane.plan.masked_fields import MaskedField, hides_all, masked_fields, masked_text, with_masks
 from mgmt.event_types.queries import event_types_of
 from mgmt.ledger.queries.bucket_range import BucketRange
 from mgmt.models import ApiKey, Pipe, PipeRevision, Rejection, RejectionMinute, Source, Subject, SubjectVersion
@@ -154,9 +154,4 @@ def _masked(body: str, masks: Collection[MaskedField]) -> str:
     """Mask a stored sample; text that is not JSON is not shown if the pipe masks anything."""
     if not masks:
         return body
-    if hides_all(masks):
-        return ""
-    try:
-        return json.dumps(with_masks(json.loads(body), masks), ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return ""
+    return "" if hides_all(masks) else masked_text(body, masks) or ""

@@ -4,7 +4,6 @@ Tenants share these topics, so a read passes records of other pipes; the cursor 
 returned once it is stored, before any step runs. Masked fields are masked as in searches.
 """
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from confluent_kafka import OFFSET_END, KafkaError, Message, TopicPartition
 
 from dataplane.ledger.meta import CE_PREFIX, CONTENT_TYPE, MessageMeta, read_meta
 from dataplane.ledger.units import position_of
-from dataplane.plan.masked_fields import MaskedField, with_masks
+from dataplane.plan.masked_fields import masked_text
 from mgmt.cells.queries.cells import topics_of
 from mgmt.messages.event_cursor import EventCursor, cursor_of
 from mgmt.messages.queries.event_masks import EventMasks
@@ -138,13 +137,12 @@ class _LogScan:
             meta = read_meta(headers)
         except (KeyError, msgspec.DecodeError):
             return
-        # A record with a position has returned to the topic; its original counts. A misfit never passes the steps.
-        if meta.pipe != self._pipe_id or meta.position or meta.misfit or self._source not in ("", meta.source):
+        if meta.pipe != self._pipe_id or not meta.is_original or self._source not in ("", meta.source):
             return
         body = message.value() or b""
         self._bytes += len(body)
         masks = self._masks.of(meta.pipe, meta.revision)
-        shown = _masked(body, masks) if masks else body.decode("utf-8", "replace")
+        shown = masked_text(body, masks) if masks else body.decode("utf-8", "replace")
         position = position_of(*place, message.offset())
         self.events.append(LoggedEvent(position, meta, _shown_headers(headers), shown, bool(masks)))
 
@@ -164,13 +162,6 @@ def _starts(
             at_end = one.offset == OFFSET_END or one.offset < 0
             found[generation, one.partition] = ends[one.partition] if at_end else one.offset
     return found
-
-
-def _masked(body: bytes, masks: frozenset[MaskedField]) -> str | None:
-    try:
-        return json.dumps(with_masks(json.loads(body), masks), ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _shown_headers(headers: list[tuple[str, Any]]) -> dict[str, str]:

@@ -1,9 +1,6 @@
 """Forward the events of a pipe to a local server, at least once: the position is stored after each 2xx."""
 
-import base64
-import binascii
 import hashlib
-import hmac
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import httpx
 
 from dataplane.spec.header_text import percent_encoded
+from dataplane.transmit.http.signature import SYMMETRIC_PREFIX, sign, signer
 from penstock_cli.connection import Connection
 from penstock_cli.errors import CliError, ExitCode
 from penstock_cli.profiles import write_private
@@ -25,7 +23,6 @@ LONGEST_WAIT_S: Final = 30.0
 PAGE: Final = 100
 LOCAL_TIMEOUT_S: Final = 30.0
 CLOCKS_APART: Final = timedelta(seconds=10)  # between the clocks of ingest and of the brokers
-SECRET_PREFIX: Final = "whsec_"  # noqa: S105 the prefix of a secret
 
 
 class ListenPosition:
@@ -74,13 +71,11 @@ def position_file(folder: Path, *parts: str) -> Path:
 def signature(secret: str, event_id: str, timestamp_s: int, body: bytes) -> str:
     """Return the `webhook-signature` of Standard Webhooks, as Penstock signs deliveries. Raises CliError."""
     try:
-        if not secret.startswith(SECRET_PREFIX):
+        if not secret.startswith(SYMMETRIC_PREFIX):
             raise ValueError
-        key = base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
-    except (ValueError, binascii.Error) as exc:
+        return sign([signer(secret)], event_id, timestamp_s, body)
+    except ValueError as exc:
         raise CliError("the signing secret is not valid", hint="It begins with whsec_; copy it again.") from exc
-    signed = b"%b.%d.%b" % (event_id.encode(), timestamp_s, body)
-    return "v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode()
 
 
 class Attempt(NamedTuple):

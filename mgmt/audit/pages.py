@@ -55,7 +55,7 @@ def audit_log(request: HttpRequest) -> HttpResponseBase:
         "get_older": once(lambda: _older(get_rows(), filters)),
         "keep_d": settings.PENSTOCK_AUDIT_KEEP_D,
         "most_rows": MOST_ROWS,
-        "curl": as_curl(request, f"tenants/{tenant.id}/audit-log/"),
+        "curl": as_curl(f"tenants/{tenant.id}/audit-log/"),
     }
     return show(request, "audit/log.html", context, tenant=tenant)
 

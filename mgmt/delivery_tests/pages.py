@@ -24,7 +24,7 @@ _LIVE: Final = {"answer": "delivery_tests/test.html"}
 def destination_test(request: HttpRequest, test_id: str) -> HttpResponse:
     """Show a test request and its response; the page polls until there is one."""
     row = access.get_destination_test(viewer_of(request), test_id)
-    context = {"tried": delivery_test_result(row), "curl": as_curl(request, f"destination-tests/{row.id}/")}
+    context = {"tried": delivery_test_result(row), "curl": as_curl(f"destination-tests/{row.id}/")}
     return show(request, "delivery_tests/test.html", context, tenant=row.tenant, live=_LIVE)
 
 

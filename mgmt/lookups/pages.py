@@ -193,7 +193,7 @@ def _list(request: HttpRequest, tenant: Tenant, *, typed: str = "", error: str =
         "problem": problem,
         "typed": typed,
         "error": error,
-        "curl": as_curl(request, "lookup-tables/"),
+        "curl": as_curl("lookup-tables/"),
     }
     return show(request, "lookups/tables.html", context, tenant=tenant, status=422 if error else 200)
 
@@ -241,14 +241,14 @@ def _page(request: HttpRequest, found: LookupTable, more: Mapping[str, Any], sta
         "may_enter_rows": not feeds,
         "looked_up": looked_up,
         "get_row": once(partial(_looked_up, found, looked_up)) if may_read else None,
-        "access_curl": as_curl(request, f"lookup-tables/{found.id}/access/", {}) if status_now.stream_fed else "",
+        "access_curl": as_curl(f"lookup-tables/{found.id}/access/", {}) if status_now.stream_fed else "",
         "query_curl": _query_curl(found),
         "begins": begins,
         "query": urlencode({"q": begins}) if begins else "",
         "after": after,
         "users": revisions_using(found),
         "get_rows": once(partial(_rows, found, begins=begins, after=after)) if may_read else None,
-        "curl": as_curl(request, f"lookup-tables/{found.id}/"),
+        "curl": as_curl(f"lookup-tables/{found.id}/"),
         **more,
     }
     part = "rows" if "HX-Request" in request.headers and request.GET.get("part") == "rows" else ""

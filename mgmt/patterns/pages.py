@@ -33,7 +33,7 @@ def patterns(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "get_findings": once(lambda: list(findings_of(pipe)[:MOST_FINDINGS])),
         "get_ignored": once(lambda: list(ignored_fields(pipe))),
         "most": MOST_FINDINGS,
-        "curl": as_curl(request, f"pipes/{pipe.id}/patterns/"),
+        "curl": as_curl(f"pipes/{pipe.id}/patterns/"),
     }
     return show(request, "patterns/patterns.html", context, tenant=pipe.tenant, live=_LIVE)
 

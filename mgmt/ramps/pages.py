@@ -41,7 +41,7 @@ def ramp(request: HttpRequest, pipe_id: str, number: int) -> HttpResponseBase:
         "get_units": once(lambda: shown(in_bin(get_units(), chosen), MOST_UNITS)),
         "chosen": chosen,
         "most": MOST_UNITS,
-        "curl": as_curl(request, f"pipes/{pipe.id}/revisions/{number}/ramp/"),
+        "curl": as_curl(f"pipes/{pipe.id}/revisions/{number}/ramp/"),
     }
     return show(request, "ramps/ramp.html", context, tenant=pipe.tenant, live=_LIVE)
 

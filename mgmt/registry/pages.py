@@ -90,7 +90,7 @@ def subjects(request: HttpRequest) -> HttpResponseBase:
         "levels": list(Compatibility),
         "registry_url": f"{settings.PENSTOCK_WEB_URL}/registry",
         "example": pretty(EXAMPLE),
-        "curl": as_curl(request, "schemas/"),
+        "curl": as_curl("schemas/"),
     }
     return show(request, "registry/subjects.html", context, tenant=tenant)
 
@@ -153,7 +153,7 @@ def subject(request: HttpRequest, subject_id: str) -> HttpResponse:
         "get_referring": once(partial(_referring, view["shown"])),
         "producers": [(one, of_source.get(one.source.pk, EventTally())) for one in producers_of(row)],
         "levels": list(Compatibility),
-        "curl": as_curl(request, f"schemas/{row.id}/versions/"),
+        "curl": as_curl(f"schemas/{row.id}/versions/"),
     }
     return show(request, "registry/subject.html", context, tenant=row.tenant)
 
@@ -221,7 +221,7 @@ def _form(
         "result": result,
         "types": list(SchemaType),
         "max_kib": MAX_TEXT_BYTES // 1024,
-        "curl": as_curl(request, "schemas/", body),
+        "curl": as_curl("schemas/", body),
     }
     return show(request, "registry/register.html", context, tenant=tenant, status=status)
 

@@ -63,7 +63,7 @@ def rejections(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "now": timezone.now(),
         "get_lines": get_lines,
         "kept_d": REJECTIONS_KEPT_D,
-        "curl": as_curl(request, f"pipes/{pipe.id}/rejections/?range={span.name}"),
+        "curl": as_curl(f"pipes/{pipe.id}/rejections/?range={span.name}"),
     }
     return show(request, "rejections/rejections.html", context, tenant=pipe.tenant, live=_LIVE)
 
@@ -83,7 +83,7 @@ def rejection(request: HttpRequest, pipe_id: str, number: int) -> HttpResponse:
         "samples": shown_samples(row, masks),
         "has_masks": bool(masks),
         "has_source": row.pipe.sources.filter(name=row.source).exists(),
-        "curl": as_curl(request, f"pipes/{row.pipe_id}/rejections/{row.pk}/"),
+        "curl": as_curl(f"pipes/{row.pipe_id}/rejections/{row.pk}/"),
     }
     return show(request, "rejections/rejection.html", context, tenant=row.pipe.tenant)
 
@@ -157,7 +157,7 @@ def _form(
         "accepting": accepting,
         "text": text,
         "result": result,
-        "curl": as_curl(request, "schemas/", {"subject": subject.name, "schema": accepting.newest.schema.parsed}),
+        "curl": as_curl("schemas/", {"subject": subject.name, "schema": accepting.newest.schema.parsed}),
     }
     return show(request, "rejections/accept.html", context, tenant=row.pipe.tenant, status=status)
 

@@ -94,7 +94,7 @@ def _page(
         "typed": typed or _pretty(newest if versions else EXAMPLE),
         "outcome": outcome,
         "is_read": is_read(source),
-        "curl": as_curl(request, path, {"schema": newest if versions else EXAMPLE}),
+        "curl": as_curl(path, {"schema": newest if versions else EXAMPLE}),
     }
     return show(request, "schemas/schema.html", context, tenant=source.pipe.tenant, status=status)
 

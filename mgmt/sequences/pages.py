@@ -64,7 +64,7 @@ def sequence(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "get_more": once(lambda: max(0, len(get_breaks()) - MOST_SHOWN)),
         "kept_d": BREAKS_KEPT_D,
         "most": MOST_OF_KIND,
-        "curl": as_curl(request, f"pipes/{pipe.id}/sequence/?{query}"),
+        "curl": as_curl(f"pipes/{pipe.id}/sequence/?{query}"),
     }
     return show(request, "sequences/sequence.html", context, tenant=pipe.tenant, live=_LIVE)
 

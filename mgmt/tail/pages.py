@@ -54,7 +54,7 @@ def tail(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "shown": newest,
         "steps": peek_steps(newest_revision(pipe).spec),
         "is_live": topic is not None and not refused,
-        "curl": as_curl(request, f"pipes/{pipe.id}/tail/"),
+        "curl": as_curl(f"pipes/{pipe.id}/tail/"),
         "crowded": seats().why_full(**tail_limits(pipe, viewer)),
     }
     return show(request, "tail/tail.html", context, tenant=pipe.tenant, status=422 if refused else 200)

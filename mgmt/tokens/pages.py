@@ -47,7 +47,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
         except services.ServiceError as exc:
             context, status = {"typed": typed, "error": str(exc)}, 409
         else:
-            curl = as_curl(request, f"pipes/{token.pipe_id}/" if token.pipe_id else "me/", token=text)
+            curl = as_curl(f"pipes/{token.pipe_id}/" if token.pipe_id else "me/", token=text)
             context |= {"created": token, "text": text, "created_curl": curl}
     return _page(request, tenant, context, status)
 
@@ -141,6 +141,6 @@ def _page(request: HttpRequest, tenant: Tenant, context: dict[str, Any], status:
         "never": NEVER,
         "max_tokens": MAX_TOKENS,
         "max_accounts": MAX_ACCOUNTS,
-        "curl": as_curl(request, f"tenants/{tenant.id}/tokens/", {"name": "CI", "scope": "read"}),
+        "curl": as_curl(f"tenants/{tenant.id}/tokens/", {"name": "CI", "scope": "read"}),
     }
     return show(request, "tokens/tokens.html", full, tenant=tenant, status=status)

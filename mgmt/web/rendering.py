@@ -226,6 +226,6 @@ def ingest_url() -> str:
     return str(settings.PENSTOCK_INGEST_URL)
 
 
-def as_curl(_request: HttpRequest, path: str, body: Mapping[str, Any] | None = None, *, token: str = "") -> str:
+def as_curl(path: str, body: Mapping[str, Any] | None = None, *, token: str = "") -> str:
     """Return the curl command for the REST call that matches a page; without `token` it reads the environment's."""
     return api_curl(web_url=settings.PENSTOCK_WEB_URL, path=path, body=body, token=token)

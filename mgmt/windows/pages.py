@@ -33,7 +33,7 @@ def windows(request: HttpRequest, pipe_id: str) -> HttpResponse:
         "asked": asked.name if asked else "",
         "typed": typed,
         **(_current_values(pipe, asked, typed) if asked else {}),
-        "curl": as_curl(request, f"pipes/{pipe.id}/windows/"),
+        "curl": as_curl(f"pipes/{pipe.id}/windows/"),
     }
     return show(request, "windows/windows.html", context, tenant=pipe.tenant)
 

@@ -60,7 +60,7 @@ def alerts(request: HttpRequest) -> HttpResponseBase:
         "views": list(STATES.items()),
         "most": MOST,
         "get_alerts": once(lambda: [alert_line(row) for row in rows[:MOST]]),
-        "curl": as_curl(request, "alerts/"),
+        "curl": as_curl("alerts/"),
     }
     return show(request, "alerts/alerts.html", context, tenant=tenant, live={"list": "alerts/alerts.html"})
 
@@ -76,7 +76,7 @@ def alert(request: HttpRequest, pipe_id: str, alert_id: str) -> HttpResponse:
         "get_spread_refusal": once(lambda: services.why_not_spread(pipe)),
         "is_staff": viewer_of(request).is_staff,
         "snoozes": list(SNOOZES),
-        "curl": as_curl(request, f"pipes/{pipe.id}/alerts/{row.id}/"),
+        "curl": as_curl(f"pipes/{pipe.id}/alerts/{row.id}/"),
     }
     return show(request, "alerts/alert.html", context, tenant=pipe.tenant, live=_LIVE)
 

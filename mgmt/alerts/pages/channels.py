@@ -118,6 +118,6 @@ def _page(
         "kind": kind,
         "shown": shown,
         "not_sent": not_sent,
-        "curl": as_curl(request, f"tenants/{tenant.id}/alert-channels/"),
+        "curl": as_curl(f"tenants/{tenant.id}/alert-channels/"),
     }
     return show(request, "alerts/channels.html", context, tenant=tenant, status=422 if error else status)

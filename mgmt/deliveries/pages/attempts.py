@@ -49,7 +49,7 @@ def attempts(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "get_attempts": once(lambda: attempt_view(get_lines()[:MOST])),
         "get_older": once(lambda: _older(get_lines(), filters)),
         "most_rows": MOST_ROWS,
-        "curl": as_curl(request, f"pipes/{pipe.id}/attempts/"),
+        "curl": as_curl(f"pipes/{pipe.id}/attempts/"),
     }
     return show(request, "deliveries/attempts.html", context, tenant=pipe.tenant, live=_LIVE)
 

@@ -68,7 +68,7 @@ def dead(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "get_heaps": once(partial(_heaps, pipe, filters)),
         "get_moves": once(partial(latest_redrives, pipe, Redrive.What.REDRIVE)),
         "most_rows": MOST_ROWS,
-        "curl": as_curl(request, f"pipes/{pipe.id}/dead-letters/"),
+        "curl": as_curl(f"pipes/{pipe.id}/dead-letters/"),
     }
     return show(request, "deliveries/dead_letters.html", context, tenant=pipe.tenant, live=_LIVE)
 
@@ -82,7 +82,7 @@ def dead_letter(request: HttpRequest, pipe_id: str, number: int) -> HttpResponse
     context = pipe_context(pipe, "dead") | {
         "line": _lines([row])[0],
         "get_content": once(partial(_content, row)),
-        "curl": as_curl(request, f"pipes/{pipe.id}/dead-letters/{row.id}/"),
+        "curl": as_curl(f"pipes/{pipe.id}/dead-letters/{row.id}/"),
     }
     return show(request, "deliveries/dead_letter.html", context, tenant=pipe.tenant)
 

@@ -112,7 +112,7 @@ def _page(
         "thens": list(THENS.items()),
         "based_on": based_on,
         "conflict": conflict,
-        "curl": as_curl(request, f"pipes/{pipe.id}/revisions/", {"based_on": based_on, "spec": dict(spec)}),
+        "curl": as_curl(f"pipes/{pipe.id}/revisions/", {"based_on": based_on, "spec": dict(spec)}),
     }
     return show(request, "deliveries/settings.html", context, tenant=pipe.tenant, part=part, status=status)
 

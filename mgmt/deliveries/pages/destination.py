@@ -115,6 +115,6 @@ def _page(
         "get_backfill": once(lambda: next((backfill_line(one, now) for one in backfills[:1]), None)),
         "test_body": TEST_BODY,
         "get_tests": once(lambda: [delivery_test_result(one) for one in latest_tests(row)[:MOST_TESTS]]),
-        "curl": as_curl(request, f"pipes/{pipe.id}/destinations/{row.name}/"),
+        "curl": as_curl(f"pipes/{pipe.id}/destinations/{row.name}/"),
     }
     return show(request, "deliveries/destination.html", context, tenant=pipe.tenant, live=_LIVE, status=status)

@@ -35,7 +35,7 @@ def held(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "get_held": once(partial(_lines, pipe)),
         "get_entrance": once(partial(held_before_steps, pipe_id=pipe.id)),
         "is_moved": once(held_for_order().filter(pipe=pipe).exists),
-        "curl": as_curl(request, f"pipes/{pipe.id}/standings/"),
+        "curl": as_curl(f"pipes/{pipe.id}/standings/"),
         "get_moves": once(partial(latest_redrives, pipe, Redrive.What.RELEASE)),
     }
     return show(request, "deliveries/held.html", context, tenant=pipe.tenant, live=_LIVE)

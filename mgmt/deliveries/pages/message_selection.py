@@ -75,7 +75,7 @@ def _choose(request: HttpRequest, pipe_id: str, kind: OffsetSet.Kind) -> HttpRes
         refused = _start(request, pipe, chosen, form.cleaned_data["rate_per_s"])
         if not refused:
             return redirect(f"console:{_TABS[kind]}", pipe.id)
-    context = pipe_context(pipe, _TABS[kind]) | _shown(request, pipe, destination, chosen)
+    context = pipe_context(pipe, _TABS[kind]) | _shown(pipe, destination, chosen)
     context |= {"filters": filters, "form": form, "refused": refused}
     status = 422 if refused or form.errors else 200
     return show(request, _TEMPLATES[kind], context, tenant=pipe.tenant, status=status)
@@ -94,16 +94,14 @@ def _start(request: HttpRequest, pipe: Pipe, chosen: MessageSelection, rate_per_
     return ""
 
 
-def _shown(
-    request: HttpRequest, pipe: Pipe, destination: Destination | None, chosen: MessageSelection
-) -> dict[str, Any]:
+def _shown(pipe: Pipe, destination: Destination | None, chosen: MessageSelection) -> dict[str, Any]:
     return {
         "destination": destination,
         "now": timezone.now(),
         "withins": list(WITHINS),
         "found": preview(pipe_id=pipe.id, chosen=chosen),
         "get_listed": once(lambda: list(listed(pipe.id, chosen)[:MOST_LISTED])),
-        "curl": as_curl(request, f"pipes/{pipe.id}/moves/", _redrive_body(chosen)),
+        "curl": as_curl(f"pipes/{pipe.id}/moves/", _redrive_body(chosen)),
     }
 
 

@@ -142,7 +142,7 @@ def _by_field(request: HttpRequest, form: FieldSearchForm) -> dict[str, Any]:
         "done": result.total - result.left,
         "back_to": start_of(result.cursor.bucket) if result.cursor else start_of(span.first),
         "older": _older(form, result),
-        "curl": as_curl(request, f"pipes/{pipe.id}/messages/search/?{urlencode({'where': where} | times)}"),
+        "curl": as_curl(f"pipes/{pipe.id}/messages/search/?{urlencode({'where': where} | times)}"),
     }
 
 

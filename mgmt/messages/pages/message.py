@@ -53,7 +53,7 @@ def message(request: HttpRequest, pipe_id: str, position: str) -> HttpResponse:
         "content": _content(found),
         "children": range(min(found.children, MOST_CHILDREN)),
         "is_open": is_open,
-        "curl": as_curl(request, f"pipes/{pipe.id}/messages/{format_position(found.position)}/"),
+        "curl": as_curl(f"pipes/{pipe.id}/messages/{format_position(found.position)}/"),
     }
     return show(request, "messages/message.html", context, tenant=pipe.tenant, live=_LIVE if is_open else None)
 

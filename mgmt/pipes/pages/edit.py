@@ -375,7 +375,7 @@ def _form(
         "starts": STARTS if editing.pipe is None else (),
         "start": request.GET.get("start", ""),
         "echo_url": settings.PENSTOCK_ECHO_URL,
-        "curl": _curl(request, editing, draft),
+        "curl": _curl(editing, draft),
         "first_error": first_target(draft) if status == 422 else "",
         "revert_to": services.earlier_live_revision(editing.pipe) if editing.pipe else None,
         **_rollout(request, editing.pipe),
@@ -406,7 +406,7 @@ def _created(request: HttpRequest, pipe: Pipe) -> HttpResponse:
         ],
         "endpoint": endpoint(ingest_url()),
         "snippets": send_snippets(ingest_url=ingest_url(), key=keys[0].secret if keys else "", sample=pipe.sample),
-        "curl": as_curl(request, "pipes/", {"name": pipe.name, "spec": pipe.revisions.get(number=1).spec}),
+        "curl": as_curl("pipes/", {"name": pipe.name, "spec": pipe.revisions.get(number=1).spec}),
     }
     return show(request, "pipes/created.html", context, tenant=pipe.tenant)
 
@@ -425,11 +425,11 @@ def _wants_json(request: HttpRequest) -> bool:
     return request.GET.get("mode") == "json"
 
 
-def _curl(request: HttpRequest, editing: EditorContext, draft: Draft) -> str:
+def _curl(editing: EditorContext, draft: Draft) -> str:
     try:
         spec = draft.document()
     except (ValueError, SpecError):
         spec = dict(draft.base)
     if editing.pipe is None:
-        return as_curl(request, "pipes/", {"name": draft.name or "orders", "spec": spec})
-    return as_curl(request, f"pipes/{editing.pipe.id}/revisions/", {"based_on": editing.based_on, "spec": spec})
+        return as_curl("pipes/", {"name": draft.name or "orders", "spec": spec})
+    return as_curl(f"pipes/{editing.pipe.id}/revisions/", {"based_on": editing.based_on, "spec": spec})

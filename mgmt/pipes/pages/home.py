@@ -182,7 +182,7 @@ def home(request: HttpRequest) -> HttpResponseBase:
         "get_troubles": once(lambda: _problem_lines(figures.troubles, now)),
         "get_links": once(lambda: _links(figures.troubles)),
         "get_trouble_sum": once(lambda: _sum(figures.troubles)),
-        "curl": as_curl(request, f"tenants/{tenant.id}/pipes/" if tenant else "pipes/"),
+        "curl": as_curl(f"tenants/{tenant.id}/pipes/" if tenant else "pipes/"),
     }
     return show(request, "pipes/home.html", context, tenant=tenant, live=_LIVE)
 

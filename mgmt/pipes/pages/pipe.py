@@ -154,7 +154,7 @@ def overview(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "most_minutes": f":{MOST_MINUTES}",
         "get_attempts": once(partial(attempt_views, pipe.id, MOST_ATTEMPTS_HERE)),
         "get_several": once(lambda: len(get_revision().spec["destinations"]) > 1),
-        "curl": as_curl(request, f"pipes/{pipe.id}/minutes/"),
+        "curl": as_curl(f"pipes/{pipe.id}/minutes/"),
     }
     return show(request, "pipes/pipe.html", context, tenant=pipe.tenant, live=_LIVE)
 
@@ -172,7 +172,7 @@ def revisions(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
     context = pipe_context(pipe, "revisions") | {
         "revisions": rows,
         "current": services.current_revision(pipe).number,
-        "curl": as_curl(request, f"pipes/{pipe.id}/revisions/"),
+        "curl": as_curl(f"pipes/{pipe.id}/revisions/"),
     }
     return show(request, "pipes/revisions.html", context, tenant=pipe.tenant)
 
@@ -228,7 +228,7 @@ def minute(request: HttpRequest, pipe_id: str, bucket: int) -> HttpResponseBase:
         "units": units,
         "more": more,
         "losses": _losses(line, MinuteKey(pipe.id, bucket), number_of(request.GET.get("after"))),
-        "curl": as_curl(request, f"pipes/{pipe.id}/minutes/{bucket}/"),
+        "curl": as_curl(f"pipes/{pipe.id}/minutes/{bucket}/"),
     }
     return show(request, "pipes/minute.html", context, tenant=pipe.tenant)
 

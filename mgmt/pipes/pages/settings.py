@@ -121,6 +121,6 @@ def _page(
         "signing": signing or [],
         "rotated": bool(signing),
         "get_skew": once(partial(skew_view, pipe, timezone.now())),
-        "curl": as_curl(request, f"pipes/{pipe.id}/sources/"),
+        "curl": as_curl(f"pipes/{pipe.id}/sources/"),
     }
     return show(request, "pipes/settings.html", context, tenant=pipe.tenant)

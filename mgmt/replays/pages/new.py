@@ -89,7 +89,7 @@ def _form_page(
         "form": form,
         "refused": refused,
         "other": replay_under_way(pipe.tenant_id),
-        "curl": as_curl(request, f"pipes/{pipe.id}/replays/", _body(form)),
+        "curl": as_curl(f"pipes/{pipe.id}/replays/", _body(form)),
     }
     return show(request, "replays/new.html", context, tenant=pipe.tenant, status=status)
 

@@ -53,7 +53,7 @@ def replays(request: HttpRequest, pipe_id: str) -> HttpResponse:
         "get_lines": once(lambda: _lines(get_rows()[:MOST])),
         "get_backfills": once(partial(_backfills, pipe)),
         "get_older": once(lambda: get_rows()[MOST - 1].id if len(get_rows()) > MOST else ""),
-        "curl": as_curl(request, f"pipes/{pipe.id}/replays/"),
+        "curl": as_curl(f"pipes/{pipe.id}/replays/"),
     }
     return show(request, "replays/replays.html", context, tenant=pipe.tenant, live=_LIST_LIVE)
 
@@ -91,7 +91,7 @@ def replay(request: HttpRequest, pipe_id: str, replay_id: str) -> HttpResponseBa
         "meaning": MEANINGS.get(chosen, ""),
         "units": units,
         "more": more,
-        "curl": as_curl(request, f"pipes/{pipe.id}/replays/{row.id}/"),
+        "curl": as_curl(f"pipes/{pipe.id}/replays/{row.id}/"),
     }
     return show(request, "replays/replay.html", context, tenant=pipe.tenant, live=_LIVE)
 

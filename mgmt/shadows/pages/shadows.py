@@ -38,7 +38,7 @@ def shadows(request: HttpRequest, pipe_id: str) -> HttpResponse:
         "before": before,
         "get_lines": once(lambda: [shadow_line(row) for row in get_rows()[:MOST]]),
         "get_older": once(lambda: get_rows()[MOST - 1].id if len(get_rows()) > MOST else ""),
-        "curl": as_curl(request, f"pipes/{pipe.id}/shadows/"),
+        "curl": as_curl(f"pipes/{pipe.id}/shadows/"),
     }
     return show(request, "shadows/shadows.html", context, tenant=pipe.tenant, live=_LIST_LIVE)
 
@@ -64,7 +64,7 @@ def shadow(request: HttpRequest, pipe_id: str, shadow_id: str) -> HttpResponse:
         "is_current": newest.number == row.based_on,
         "next_number": newest.number + 1,
         "at_once": services.is_live_failing(pipe),
-        "curl": as_curl(request, f"pipes/{pipe.id}/shadows/{row.id}/"),
+        "curl": as_curl(f"pipes/{pipe.id}/shadows/{row.id}/"),
     }
     return show(request, "shadows/shadow.html", context, tenant=pipe.tenant, live=_LIVE)
 

@@ -129,6 +129,6 @@ def _page(
         "error": error,
         "email": email,
         "role": role or Membership.Role.VIEWER,
-        "curl": as_curl(request, f"tenants/{tenant.id}/invitations/", {"email": "ada@example.com", "role": "viewer"}),
+        "curl": as_curl(f"tenants/{tenant.id}/invitations/", {"email": "ada@example.com", "role": "viewer"}),
     }
     return show(request, "tenancy/members.html", context, tenant=tenant, status=status)

@@ -43,6 +43,6 @@ def usage(request: HttpRequest) -> HttpResponseBase:
         "get_days": once(lambda: by_day(rows)),
         "get_pipes": once(lambda: get_pipes()[:MOST_PIPES]),
         "get_more": once(lambda: len(get_pipes()[MOST_PIPES:])),
-        "curl": as_curl(request, f"pipes/{pipe.id}/usage/" if pipe else f"tenants/{tenant.id}/usage/"),
+        "curl": as_curl(f"pipes/{pipe.id}/usage/" if pipe else f"tenants/{tenant.id}/usage/"),
     }
     return show(request, "usage/usage.html", context, tenant=pipe.tenant if pipe else tenant)

@@ -14,6 +14,7 @@ BATCH: Final = 100
 BATCH_BYTES: Final = 512 * 1024
 ATTEMPTS: Final = 8
 TIMEOUT_S: Final = 30.0
+NEW_KEY_WAITS: Final = (1.0, 2.0, 2.0)  # seconds; ingest accepts a new key within about two
 _ACCEPTED: Final = 202
 
 
@@ -54,6 +55,7 @@ class EventBatches:
     def __init__(self, url: str, key: str, sleep: Callable[[float], None] = time.sleep) -> None:
         self._url, self._sleep = url, sleep
         self._http = httpx.Client(headers={"Authorization": f"Bearer {key}"}, timeout=TIMEOUT_S)
+        self._new_key_waits = list(NEW_KEY_WAITS)
 
     def send(self, events: Iterable[bytes]) -> Iterator[SendResult]:
         """Yield the result of each event, in order.
@@ -104,8 +106,15 @@ class EventBatches:
         return error
 
     def _post(self, bodies: Sequence[bytes]) -> httpx.Response:
-        kind = "application/json" if len(bodies) == 1 else "application/x-ndjson"
-        return self._http.post(self._url, content=b"\n".join(bodies), headers={"Content-Type": kind})
+        """Return the response to a request; 401 is repeated until a key that was just created must be known."""
+        headers = {"Content-Type": "application/json" if len(bodies) == 1 else "application/x-ndjson"}
+        while True:
+            response = self._http.post(self._url, content=b"\n".join(bodies), headers=headers)
+            if response.status_code != 401 or not self._new_key_waits:
+                break
+            self._sleep(self._new_key_waits.pop(0))
+        self._new_key_waits.clear()
+        return response
 
 
 def batches(events: Iterable[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:

@@ -59,6 +59,11 @@ class Developer:
         assert answer.is_success, answer.text
         return answer.json()
 
+    def send_nothing(self, key: str) -> int:
+        """Post no event with a key of a source; return the status."""
+        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/x-ndjson"}
+        return httpx.post(f"{self.env['PENSTOCK_INGEST_URL']}/v1/events", content=b"", headers=headers).status_code
+
     @contextmanager
     def listening(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
         """Run `penstock listen` and end it with SIGKILL."""
@@ -91,6 +96,8 @@ def test_pipe_is_applied_events_are_listened_to_over_kill_9_and_the_export_is_eq
     assert row["newest_revision"] == 1
     until(lambda: ours.call("GET", f"pipes/{pipe}/")["live_revision"] == 1, "the pipe is live", LIVE_MS / 1_000)
     key = ours.call("POST", f"pipes/{pipe}/keys/", {"source": "shop", "label": "cli"})["key"]
+
+    until(lambda: ours.send_nothing(key) != 401, "ingest knows the key", 60)
 
     def send(*wanted: int) -> list[str]:
         lines = "".join(json.dumps({"n": number, "shop": "s-1"}) + "\n" for number in wanted)

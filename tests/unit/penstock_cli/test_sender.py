@@ -101,6 +101,21 @@ def test_ids_of_stored_events_are_yielded_if_the_key_ends_between_two_attempts(i
     assert refused.value.code == ExitCode.REFUSED
 
 
+def test_key_that_was_just_created_is_tried_until_ingest_must_know_it(ingest: str):
+    ScriptedIngest.answers += [(401, {}, {}), (401, {}, {}), (202, {"id": "m-1"}, {})]
+    waits: list[float] = []
+    (result,) = EventBatches(ingest, "key", waits.append).send([b"{}"])
+    assert (result.id, waits) == ("m-1", [1.0, 2.0])
+
+
+def test_wrong_key_is_reported_after_the_time_that_a_new_one_needs(ingest: str):
+    ScriptedIngest.answers += [(401, {}, {})] * 4
+    waits: list[float] = []
+    with pytest.raises(CliError, match="not valid"):
+        list(EventBatches(ingest, "key", waits.append).send([b"{}"]))
+    assert sum(waits) == 5
+
+
 def test_batches_are_limited_in_number_and_bytes():
     many = list(enumerate([b"x"] * (BATCH + 1), 1))
     assert [len(one) for one in batches(many)] == [BATCH, 1]

@@ -8,6 +8,7 @@ Needs a running server with some data; reads only.
 
 import argparse
 import os
+import random
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -19,10 +20,12 @@ from typing import Any, Final, Literal
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, StorageState, sync_playwright
 
 Theme = Literal["light", "dark"]
+Corner = tuple[Theme, str]  # theme and size
+Visits = Mapping[Corner, Mapping[str, str]]  # pages, as URL by title, to open in each corner
 SIZES: Final = {"desk": (1440, 900), "phone": (390, 844)}
 THEMES: Final[tuple[Theme, ...]] = ("light", "dark")
-EVERY: Final[tuple[tuple[Theme, str], ...]] = tuple((theme, size) for theme in THEMES for size in SIZES)
-DIAGONAL: Final[tuple[tuple[Theme, str], ...]] = (("light", "desk"), ("dark", "phone"))
+EVERY: Final[tuple[Corner, ...]] = tuple((theme, size) for theme in THEMES for size in SIZES)
+DIAGONAL: Final[tuple[Corner, ...]] = (("light", "desk"), ("dark", "phone"))
 AT_ONCE: Final = 2
 CHROMIUM: Final = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 AXE: Final = Path(__file__).parents[1] / "vendor" / "axe-core-4.14.1" / "axe.min.js"
@@ -105,40 +108,50 @@ def source_of(context: BrowserContext, url: str) -> str:
     return answer.text()
 
 
+def in_every(corners: tuple[Corner, ...], pages: Mapping[str, str]) -> Visits:
+    """Return visits of each page in each of the corners."""
+    return dict.fromkeys(corners, pages)
+
+
+def in_any(corners: tuple[Corner, ...], pages: Mapping[str, str]) -> Visits:
+    """Return one visit of each page, in a random corner: over some runs, each page is visited in each corner."""
+    found: dict[Corner, dict[str, str]] = {corner: {} for corner in corners}
+    for title, url in pages.items():
+        found[random.choice(corners)][title] = url
+    return found
+
+
 def look(
-    pages: Mapping[str, str],
+    visits: Visits,
     complaints: Complaints,
     *,
     session: StorageState | None,
-    into: Path,
+    into: Path | None,
     judged: bool = True,
-    corners: tuple[tuple[Theme, str], ...] = EVERY,
 ) -> None:
-    """Open every page at both widths in both themes, check it, and save a screenshot <title>-<theme>-<size>.png.
+    """Open pages and check them; save a screenshot <title>-<theme>-<size>.png of each `into` a folder, if one is given.
 
     Pages that are not ours to change are opened but not `judged` by axe. Each corner has its own browser, some at
     once: half of the time is spent waiting until a page requests nothing more.
     """
-    into.mkdir(parents=True, exist_ok=True)
 
-    def walk(corner: tuple[Theme, str]) -> None:
+    def walk(corner: Corner) -> None:
         theme, size = corner
         width, height = SIZES[size]
         viewport: Any = {"width": width, "height": height}
         with chromium() as browser:
             page = browser.new_context(color_scheme=theme, viewport=viewport, storage_state=session).new_page()
             complaints.watch(page)
-            for title, url in pages.items():
+            for title, url in visits[corner].items():
                 page.goto(url, wait_until="networkidle")
                 picture(page, complaints, into, f"{title}-{theme}-{size}", judged=judged)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(walk, corners))
+        list(pool.map(walk, visits))
 
 
-def pictures(page: Page, complaints: Complaints, into: Path, title: str) -> None:
+def pictures(page: Page, complaints: Complaints, into: Path | None, title: str) -> None:
     """Do the same for a form's response, which cannot be reopened: change its size and theme in place."""
-    into.mkdir(parents=True, exist_ok=True)
     for theme in THEMES:
         page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # no colour transition
         for size, (width, height) in SIZES.items():
@@ -147,12 +160,14 @@ def pictures(page: Page, complaints: Complaints, into: Path, title: str) -> None
             picture(page, complaints, into, f"{title}-{theme}-{size}")
 
 
-def picture(page: Page, complaints: Complaints, into: Path, title: str, *, judged: bool = True) -> None:
-    """Check the page in its current state and save a screenshot."""
+def picture(page: Page, complaints: Complaints, into: Path | None, title: str, *, judged: bool = True) -> None:
+    """Check the page in its current state, and save a screenshot if a folder is given."""
     complaints.measure(page)
     if judged:
         complaints.judge(page, title)
-    page.screenshot(path=into / f"{title}.png", full_page=True)
+    if into is not None:
+        into.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=into / f"{title}.png", full_page=True)
 
 
 def _said(violation: Mapping[str, Any]) -> Iterator[str]:
@@ -174,7 +189,7 @@ def main() -> int:
         session = sign_in(browser, base, asked.name, asked.password)
         pages = _pages(browser, base, session)
         chosen = {title: url for title, url in pages.items() if asked.only in title}
-        look(chosen, complaints, session=session, into=asked.into)
+        look(in_every(EVERY, chosen), complaints, session=session, into=asked.into)
     sys.stdout.write("".join(f"{one}\n" for one in complaints.found) or "no complaints\n")
     return 1 if complaints.found else 0
 

@@ -1,4 +1,4 @@
-"""Every page, at desktop and phone width, in light and dark, on a box with traffic: no browser or axe complaint.
+"""Every page, on a desktop in light or on a phone in dark, on a box with traffic: no browser or axe complaint.
 
 The crawl follows links from home, and its pages are compared with the routes: a page that no link or form leads to
 fails here, so a new one cannot be forgotten.
@@ -6,7 +6,8 @@ fails here, so a new one cannot be forgotten.
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +20,20 @@ from localbox.testing import ROOT, Box
 from mgmt.page_urls import urlpatterns
 from tests.e2e.conftest import said_by
 from tests.e2e.crawl import Found, crawl
-from tests.e2e.look import DIAGONAL, EVERY, Complaints, Theme, look, picture, pictures, sign_in, source_of
+from tests.e2e.look import (
+    DIAGONAL,
+    EVERY,
+    Complaints,
+    Theme,
+    Visits,
+    in_any,
+    in_every,
+    look,
+    picture,
+    pictures,
+    sign_in,
+    source_of,
+)
 from tests.support.patience import Patience
 from tests.support.sender import Sender
 
@@ -36,6 +50,7 @@ SIGNED_OUT = {
 # While a redrive, replay or shadow run is under way, or a ramp continues.
 SHOWN_FOR_A_WHILE = {"abort_redrive", "hold_ramp", "pause_replay", "stop_shadow"}
 FOR_STAFF_OF_THE_TENANT = {"move_to_own_cell"}  # tests/db/console/test_hot_partition_alert.py
+LOOK = ROOT / "var" / "look"  # the screenshots of the long tests
 EVENTS_S = 8.0
 IN_LEDGER_MS = 60_000
 
@@ -47,7 +62,6 @@ class Scene(NamedTuple):
     base: str
     password: str
     pipes: frozenset[str]
-    into: Path
     receiver: str
     catalogue: tuple[str, ...]  # paths of shared pages
     invitation: str  # path of its link
@@ -63,7 +77,6 @@ def scene(whole_box: Box, chrome: Browser) -> Iterator[Scene]:
         whole_box.env["PENSTOCK_WEB_URL"],
         made["password"],
         frozenset(made["pipes"]),
-        ROOT / "var" / "look",
         receiver.url("/fine"),
         tuple(made["catalogue"]),
         made["invitation"],
@@ -94,6 +107,7 @@ def _wait_for_the_ledger(chrome: Browser, scene: Scene) -> None:
     context.close()
 
 
+@cache
 def _crawled(chrome: Browser, scene: Scene, who: str, start: str = "/") -> Found:
     context = chrome.new_context(storage_state=sign_in(chrome, scene.base, who, scene.password))
     found = crawl(lambda url: source_of(context, url), scene.base, start)
@@ -116,47 +130,45 @@ def test_every_route_is_reached_by_a_link_or_a_form(chrome: Browser, scene: Scen
     assert ROUTES - SIGNED_OUT - SHOWN_FOR_A_WHILE - FOR_STAFF_OF_THE_TENANT - reached == set()
 
 
-def test_every_page_is_clean_on_a_desktop_in_light_and_on_a_phone_in_dark(chrome: Browser, scene: Scene):
-    """Filtered pages have the same templates; the test with filters visits them."""
-    pages = {title: url for title, url in _crawled(chrome, scene, "alice").pages.items() if "?" not in url}
-    assert_clean(chrome, scene, pages, DIAGONAL)
+def test_every_page_is_clean_on_a_desktop_in_light_or_on_a_phone_in_dark(chrome: Browser, scene: Scene):
+    """Filtered pages have the same templates; the long test visits them, and every page in all corners."""
+    assert_clean(chrome, scene, "alice", in_any(DIAGONAL, without_filters(_crawled(chrome, scene, "alice"))))
 
 
 @pytest.mark.long
 def test_every_page_with_filters_is_clean_at_both_widths_in_both_themes(chrome: Browser, scene: Scene):
-    assert_clean(chrome, scene, _crawled(chrome, scene, "alice").pages, EVERY)
-
-
-def assert_clean(
-    chrome: Browser, scene: Scene, pages: Mapping[str, str], corners: tuple[tuple[Theme, str], ...]
-) -> None:
-    complaints = Complaints()
-    session = sign_in(chrome, scene.base, "alice", scene.password)
-    look(pages, complaints, session=session, into=scene.into, corners=corners)
-    assert not complaints.found, "\n".join(complaints.found)
+    assert_clean(chrome, scene, "alice", in_every(EVERY, _crawled(chrome, scene, "alice").pages), LOOK)
 
 
 def test_control_plane_pages_are_clean(chrome: Browser, scene: Scene):
-    complaints = Complaints()
-    session = sign_in(chrome, scene.base, "admin", scene.password)
+    pages = without_filters(_crawled(chrome, scene, "admin", "/staff/"))
+    assert_clean(chrome, scene, "admin", in_any(DIAGONAL, pages))
+
+
+@pytest.mark.long
+def test_control_plane_pages_with_filters_are_clean_at_both_widths(chrome: Browser, scene: Scene):
     pages = _crawled(chrome, scene, "admin", "/staff/").pages
-    look(pages, complaints, session=session, into=scene.into, corners=DIAGONAL)
-    assert not complaints.found, "\n".join(complaints.found)
+    assert_clean(chrome, scene, "admin", in_every(DIAGONAL, pages), LOOK)
 
 
 @pytest.mark.long
 def test_viewer_pages_are_clean(chrome: Browser, scene: Scene):
-    complaints = Complaints()
-    viewer = sign_in(chrome, scene.base, "vera", scene.password)
-    reading = {f"viewer-{title}": url for title, url in _crawled(chrome, scene, "vera").pages.items() if "?" not in url}
-    look(reading, complaints, session=viewer, into=scene.into, corners=DIAGONAL[1:])
-    assert not complaints.found, "\n".join(complaints.found)
+    pages = without_filters(_crawled(chrome, scene, "vera"))
+    reading = {f"viewer-{title}": url for title, url in pages.items()}
+    assert_clean(chrome, scene, "vera", in_every(DIAGONAL[1:], reading), LOOK)
 
 
 def test_empty_home_is_clean(chrome: Browser, scene: Scene):
+    assert_clean(chrome, scene, "dora", in_every(DIAGONAL, {"home-of-nobody": f"{scene.base}/"}))
+
+
+def without_filters(found: Found) -> dict[str, str]:
+    return {title: url for title, url in found.pages.items() if "?" not in url}
+
+
+def assert_clean(chrome: Browser, scene: Scene, who: str, visits: Visits, into: Path | None = None) -> None:
     complaints = Complaints()
-    nobody = sign_in(chrome, scene.base, "dora", scene.password)
-    look({"home-of-nobody": f"{scene.base}/"}, complaints, session=nobody, into=scene.into)
+    look(visits, complaints, session=sign_in(chrome, scene.base, who, scene.password), into=into)
     assert not complaints.found, "\n".join(complaints.found)
 
 
@@ -171,9 +183,9 @@ def test_form_responses_are_clean(chrome: Browser, scene: Scene):
     page.get_by_label("Path of step 1", exact=True).fill("order.total")
     page.get_by_role("button", name="Create pipe").click()
     expect(page.locator("#normalize-0-to-error")).to_contain_text("such as order.total")
-    pictures(page, complaints, scene.into, "new-refused")
+    pictures(page, complaints, None, "new-refused")
     page.get_by_role("button", name="Edit as JSON").click()
-    pictures(page, complaints, scene.into, "new-json")
+    pictures(page, complaints, None, "new-json")
     page.get_by_role("button", name="Use the form").click()
     expect(page.locator("#spec-error")).to_contain_text("$.normalize[0].to")
     page.goto(f"{scene.base}/pipes/new/")
@@ -181,7 +193,7 @@ def test_form_responses_are_clean(chrome: Browser, scene: Scene):
     page.get_by_label("URL of destination 1").fill(scene.receiver)
     page.get_by_role("button", name="Create pipe").click()
     expect(page.get_by_role("heading", name="made in passing created")).to_be_visible()
-    pictures(page, complaints, scene.into, "created")
+    pictures(page, complaints, None, "created")
     context.close()
     assert not complaints.found, "\n".join(complaints.found)
 
@@ -192,7 +204,7 @@ def test_admin_pages_open_without_a_browser_complaint(chrome: Browser, scene: Sc
     session = sign_in(chrome, scene.base, "admin", scene.password)
     found = _crawled(chrome, scene, "admin", "/admin/").pages
     pages = {f"staff-{title}": url for title, url in found.items() if "?" not in url}
-    look(pages, complaints, session=session, into=scene.into, judged=False)
+    look(in_every(EVERY, pages), complaints, session=session, into=LOOK, judged=False)
     assert not complaints.found, "\n".join(complaints.found)
 
 
@@ -228,9 +240,9 @@ def test_signed_out_and_error_pages_are_clean(chrome: Browser, scene: Scene):
     inside = {"403": f"{scene.base}/pipes/new/", "404": f"{scene.base}/pipes/none/"}
     for url in (*spent.values(), *inside.values()):
         complaints.expect_error(url)
-    look(outside | spent, complaints, session=None, into=scene.into)
+    look(in_any(DIAGONAL, outside | spent), complaints, session=None, into=None)
     viewer = sign_in(chrome, scene.base, "vera", scene.password)
-    look(inside, complaints, session=viewer, into=scene.into)
+    look(in_any(DIAGONAL, inside), complaints, session=viewer, into=None)
     assert not complaints.found, "\n".join(complaints.found)
 
 
@@ -242,7 +254,7 @@ def test_pages_for_server_and_csrf_errors_are_clean(chrome: Browser, scene: Scen
     complaints.watch(page)
     for name in ("500", "503", "403_csrf"):
         _show_in_place_of_sign_in(page, scene.base, render_to_string(f"{name}.html"))
-        picture(page, complaints, scene.into, f"{name}-{theme}-{width}")
+        picture(page, complaints, None, f"{name}-{theme}-{width}")
     context.close()
     assert not complaints.found, "\n".join(complaints.found)
 

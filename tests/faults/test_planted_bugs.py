@@ -17,6 +17,7 @@ def code(tmp_path: Path) -> Path:
     return tmp_path / "code"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name.replace(" ", "-"))
 def test_planted_bug_is_caught_by_its_check(code: Path, kafka_servers: str, bug: Bug):
     plant(bug, code)

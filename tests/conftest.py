@@ -22,7 +22,8 @@ pytest.register_assert_rewrite("tests.support")  # detailed assertion diffs ther
 # The second JIT compiler gains nothing in a JVM that lives a minute, and takes a third of its start on two cores.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
-SHARING = ("tests/e2e", "tests/integration/streams")  # folders whose files share slow-starting services
+# Folders whose files share slow-starting services.
+SHARING = ("tests/e2e", "tests/faults/box", "tests/integration/data_plane")
 TURNS = ("e2e", "faults", "integration")  # the longest first, so that they do not delay the end of the run
 LAST = "test_every_page.py"  # its scene fills the box with failing pipes, which a new user's box does not have
 

@@ -77,6 +77,7 @@ class BoxProcesses:
         self._files = ComputeFiles(box.var)
         self._heartbeats = Heartbeats(box.env["PENSTOCK_KAFKA"], CELL)
         self._seen: dict[str, set[tuple[str, int]]] = {}  # of each lane: incarnation and pid
+        self._earlier: Counter[str] = Counter()
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="heartbeats", daemon=True)
         self._thread.start()
@@ -99,12 +100,14 @@ class BoxProcesses:
         return found[0]
 
     def starts(self) -> Counter[str]:
-        """Return the number of restarts since the box was ready: of programs, the application and each lane."""
-        found = Counter({name: self._box.entry(name).restarts for name in PROGRAMS})
-        running = self._running()
-        found[APPLICATION] = (running.starts if running else 0) - 1
-        found.update({name: len(seen) - 1 for name, seen in self._seen.copy().items()})
+        """Return the number of restarts since the schedule began: of programs, the application and each lane."""
+        found = self._all_starts()
+        found.subtract(self._earlier)
         return found
+
+    def begin(self) -> None:
+        """Count restarts from now on."""
+        self._earlier = self._all_starts()
 
     def lanes_run(self) -> bool:
         """Return True if every lane of the running application sends heartbeats now."""
@@ -122,6 +125,13 @@ class BoxProcesses:
         self._ending.set()
         self._thread.join(10)
         self._heartbeats.close()
+
+    def _all_starts(self) -> Counter[str]:
+        found = Counter({name: self._box.entry(name).restarts for name in PROGRAMS})
+        running = self._running()
+        found[APPLICATION] = running.starts if running else 0
+        found.update({name: len(seen) for name, seen in self._seen.copy().items()})
+        return found
 
     def _watch(self) -> None:
         while not self._ending.is_set():

@@ -1,23 +1,14 @@
 """Policy, Autoscaler, the cell's record, its driver, its lanes: the whole chain in a box, under traffic."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from localbox.testing import Box
 from tests.support.box_lanes import scale_to
 from tests.support.box_shell import query_rows
-from tests.support.demo_traffic import DemoTraffic, demo_box
+from tests.support.demo_traffic import DemoTraffic
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 ACTIONS = "SELECT DISTINCT action, outcome FROM mgmt_controlaction WHERE controller = 'scale' ORDER BY 1"
-
-
-@pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    with demo_box(tmp_path / "var") as running:
-        yield running
 
 
 def test_policy_scales_one_lane_to_two_and_back_and_nothing_is_lost(box: Box):

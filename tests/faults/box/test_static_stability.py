@@ -3,8 +3,6 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import psutil
 import pytest
@@ -12,15 +10,9 @@ import pytest
 from controlplane.compute.files import ComputeFiles
 from localbox.testing import Box
 from tests.support.data_plane import until
-from tests.support.demo_traffic import DemoTraffic, demo_box
+from tests.support.demo_traffic import DemoTraffic
 
 CELL = "c1"
-
-
-@pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    with demo_box(tmp_path / "var") as running:
-        yield running
 
 
 def asleep(pid: int) -> list[psutil.Process]:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from loadgen.scripted import Receiver
-from localbox.testing import ROOT, Box, box_of
+from localbox.testing import ROOT, Box
 from tests.support.patience import Patience
 from tests.support.sender import Sender
 
@@ -49,12 +49,6 @@ class Api:
         request = urllib.request.Request(url, json.dumps(body or {}).encode(), headers)  # noqa: S310 (the box's own)
         with self._open(request, timeout=20) as answer:
             return json.load(answer)
-
-
-@pytest.fixture(scope="module")
-def box() -> Iterator[Box]:
-    with box_of() as box:
-        yield box
 
 
 @pytest.fixture(scope="module")

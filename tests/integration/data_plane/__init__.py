@@ -1,0 +1,1 @@
+"""Streaming queries and jobs of one Spark application."""

@@ -1,1 +1,0 @@
-"""Streaming queries on one Spark application."""

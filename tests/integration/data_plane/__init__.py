@@ -1,1 +1,1 @@
-"""Streaming queries and jobs of one Spark application."""
+"""Streaming queries of one Spark application."""

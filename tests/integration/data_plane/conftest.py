@@ -1,4 +1,4 @@
-"""One data plane for the tests of queries and Spark jobs: real Kafka, real Spark, and own pipes for each test."""
+"""One data plane for the tests of streaming queries: real Kafka, real Spark, and own pipes for each test."""
 
 from collections.abc import Iterator
 

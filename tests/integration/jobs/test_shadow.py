@@ -3,6 +3,7 @@
 import json
 import signal
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from dataplane.retrier.redriver import place_reader
 from dataplane.spec import PipeSpec, parse_pipe_spec
 from dataplane.tables.records import PlanRecord, ShadowRecord
 from dataplane.tables.shadows import ShadowProgress
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane, running_plane, until
 
 PIPE = "shadowed"
 EVENTS, BATCH, KEYS = 6_000, 200, 50
@@ -23,16 +24,23 @@ KEEP_ALL_BUT_9 = {"op": "filter", "when": "body.last != 9"}
 SOURCES: dict[str, Any] = {"shop": {"key": "key"}}
 
 
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataPlane]:
+    """Kafka, two ingest replicas, the cell under its keeper, and a receiver."""
+    with running_plane(tmp_path_factory.mktemp("shadow")) as plane:
+        yield plane
+
+
 @pytest.mark.timeout(1_500)  # includes the start of the data plane
 def test_past_and_live_events_are_compared_exactly_although_the_application_is_killed(plane: DataPlane):
     key = plane.add_pipe(
-        PIPE, {"crm": {"url": plane.receiver.url("/shadowed-crm")}}, sources=SOURCES, normalize=[KEEP_ALL_BUT_9]
+        PIPE, {"crm": {"url": plane.receiver.url("/crm")}}, sources=SOURCES, normalize=[KEEP_ALL_BUT_9]
     )
     since_us = time.time_ns() // 1_000
     send(plane, key, range(EVENTS // 2))
     until(lambda: delivered(plane) == EVENTS // 2 - TENTH // 2, "the first half", PATIENCE_S)
     until_us = time.time_ns() // 1_000
-    both = {name: {"type": "http", "url": plane.receiver.url(f"/shadowed-{name}")} for name in ("crm", "log")}
+    both = {name: {"type": "http", "url": plane.receiver.url(f"/{name}")} for name in ("crm", "log")}
     live = parse_pipe_spec({"sources": SOURCES, "destinations": both, "normalize": [KEEP_ALL_BUT_9]})
     plane.cluster.publish(PlanRecord(PIPE, 2, live))  # it would send to log, too: every unit of it is not sent yet
     draft = parse_pipe_spec(
@@ -76,7 +84,7 @@ def test_past_and_live_events_are_compared_exactly_although_the_application_is_k
     plane.cluster.publish(shadow(plane, "shd_live", draft, since_us, 0, state="ended"))
     until(lambda: is_done(plane, "shd_live"), "the end of the live run", PATIENCE_S)
     check(progress(plane)["shd_live"], EVENTS)
-    assert len(plane.receiver.got["/shadowed-log"]) == 0, "a shadow run sends nothing"
+    assert len(plane.receiver.got["/log"]) == 0, "a shadow run sends nothing"
     assert delivered(plane) == EVENTS - TENTH
 
 
@@ -131,7 +139,7 @@ def send(plane: DataPlane, key: str, numbers: range) -> None:
 
 def delivered(plane: DataPlane) -> int:
     """Return how many different events the receiver has."""
-    return len({one.id for one in list(plane.receiver.got["/shadowed-crm"])})
+    return len({one.id for one in list(plane.receiver.got["/crm"])})
 
 
 def progress(plane: DataPlane) -> dict[str, ShadowProgress]:

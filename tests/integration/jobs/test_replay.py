@@ -4,6 +4,7 @@ import json
 import signal
 import time
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
@@ -14,7 +15,7 @@ from dataplane.retrier.redriver import place_reader
 from dataplane.tables.records import ReplayRecord
 from dataplane.tables.replays import ReplayProgress
 from loadgen.scripted import Received
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane, running_plane, until
 
 PIPE, REPLAY = "replayed", "rep_orders"
 EVENTS, BATCH, KEYS = 2_000, 100, 50
@@ -24,9 +25,16 @@ JOB_UNITS = int(RATE * 4)  # of one job: 2 s, and as much again for a job whose 
 PATIENCE_S = 240.0
 
 
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataPlane]:
+    """Kafka, two ingest replicas, the cell under its keeper, and a receiver."""
+    with running_plane(tmp_path_factory.mktemp("replay")) as plane:
+        yield plane
+
+
 @pytest.mark.timeout(1_500)  # includes the start of the data plane
 def test_every_event_is_delivered_once_more_although_the_application_is_killed(plane: DataPlane):
-    key = plane.add_pipe(PIPE, {"crm": {"url": plane.receiver.url("/replayed")}}, sources={"shop": {"key": "key"}})
+    key = plane.add_pipe(PIPE, {"crm": {"url": plane.receiver.url("/crm")}}, sources={"shop": {"key": "key"}})
     since_us = time.time_ns() // 1_000
     positions = sent(plane, key)
     original = plane.settled(PIPE, positions, PATIENCE_S)
@@ -90,7 +98,7 @@ def sent(plane: DataPlane, key: str) -> set[str]:
 
 def requests(plane: DataPlane, *, copies: bool) -> list[Received]:
     """Return the requests for copies, or those for originals."""
-    return [one for one in list(plane.receiver.got["/replayed"]) if ("penstock-replay" in one.headers) == copies]
+    return [one for one in list(plane.receiver.got["/crm"]) if ("penstock-replay" in one.headers) == copies]
 
 
 def progress(plane: DataPlane) -> ReplayProgress | None:

@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
@@ -16,7 +17,7 @@ from dataplane.tables.records import PipeRecord, PlanRecord, ReplayRecord
 from dataplane.tables.replays import ReplayProgress
 from mgmt.replays.unsent import unsent_revisions
 from tests.support.cluster import TENANT
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane, running_plane, until
 from tests.support.patience import Patience
 from tests.support.sender import Sender
 
@@ -27,10 +28,17 @@ FEED: Final = {"type": "topic", "partitions": 1, "from": "earliest"}
 PATIENCE_S = 240.0
 
 
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataPlane]:
+    """Kafka, two ingest replicas, the cell under its keeper, and a receiver."""
+    with running_plane(tmp_path_factory.mktemp("backfill")) as plane:
+        yield plane
+
+
 @pytest.mark.timeout(1_500)  # includes the start of the data plane
 def test_topic_from_earliest_has_every_acknowledged_event_exactly_once(plane: DataPlane):
     since_us = time.time_ns() // 1_000
-    crm = {"type": "http", "url": plane.receiver.url("/backfilled")}
+    crm = {"type": "http", "url": plane.receiver.url("/crm")}
     key = plane.add_pipe(PIPE, {"crm": crm})
     with plane.sender(key, RATE) as sender:
         wait_for_more(sender)

@@ -23,7 +23,7 @@ pytest.register_assert_rewrite("tests.support")  # detailed assertion diffs ther
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 # Folders whose files share slow-starting services.
-SHARING = ("tests/e2e", "tests/faults/box", "tests/integration/data_plane")
+SHARING = ("tests/e2e", "tests/faults/box", "tests/integration/streams")
 TURNS = ("e2e", "faults", "integration")  # the longest first, so that they do not delay the end of the run
 LAST = "test_every_page.py"  # its scene fills the box with failing pipes, which a new user's box does not have
 

@@ -6,7 +6,7 @@ fails here, so a new one cannot be forgotten.
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -159,7 +159,7 @@ def test_viewer_pages_are_clean(chrome: Browser, scene: Scene):
 
 
 def test_empty_home_is_clean(chrome: Browser, scene: Scene):
-    assert_clean(chrome, scene, "dora", in_every(DIAGONAL, {"home-of-nobody": f"{scene.base}/"}))
+    assert_clean(chrome, scene, "dora", in_every(EVERY, {"home-of-nobody": f"{scene.base}/"}))
 
 
 def without_filters(found: Found) -> dict[str, str]:
@@ -202,8 +202,8 @@ def test_form_responses_are_clean(chrome: Browser, scene: Scene):
 def test_admin_pages_open_without_a_browser_complaint(chrome: Browser, scene: Scene):
     complaints = Complaints()
     session = sign_in(chrome, scene.base, "admin", scene.password)
-    found = _crawled(chrome, scene, "admin", "/admin/").pages
-    pages = {f"staff-{title}": url for title, url in found.items() if "?" not in url}
+    found = without_filters(_crawled(chrome, scene, "admin", "/admin/"))
+    pages = {f"staff-{title}": url for title, url in found.items()}
     look(in_every(EVERY, pages), complaints, session=session, into=LOOK, judged=False)
     assert not complaints.found, "\n".join(complaints.found)
 
@@ -231,6 +231,17 @@ def test_forms_work_without_javascript(chrome: Browser, scene: Scene):
 
 
 def test_signed_out_and_error_pages_are_clean(chrome: Browser, scene: Scene):
+    assert_pages_without_tenant_clean(chrome, scene, lambda pages: in_any(DIAGONAL, pages))
+
+
+@pytest.mark.long
+def test_signed_out_and_error_pages_are_clean_at_both_widths_in_both_themes(chrome: Browser, scene: Scene):
+    assert_pages_without_tenant_clean(chrome, scene, lambda pages: in_every(EVERY, pages), LOOK)
+
+
+def assert_pages_without_tenant_clean(
+    chrome: Browser, scene: Scene, visits_of: Callable[[Mapping[str, str]], Visits], into: Path | None = None
+) -> None:
     complaints = Complaints()
     outside = {"sign-in": f"{scene.base}/sign-in/", "reset": f"{scene.base}/account/password/reset/"}
     outside |= {"invitation": f"{scene.base}{scene.invitation}"}
@@ -240,9 +251,9 @@ def test_signed_out_and_error_pages_are_clean(chrome: Browser, scene: Scene):
     inside = {"403": f"{scene.base}/pipes/new/", "404": f"{scene.base}/pipes/none/"}
     for url in (*spent.values(), *inside.values()):
         complaints.expect_error(url)
-    look(in_any(DIAGONAL, outside | spent), complaints, session=None, into=None)
+    look(visits_of(outside | spent), complaints, session=None, into=into)
     viewer = sign_in(chrome, scene.base, "vera", scene.password)
-    look(in_any(DIAGONAL, inside), complaints, session=viewer, into=None)
+    look(visits_of(inside), complaints, session=viewer, into=into)
     assert not complaints.found, "\n".join(complaints.found)
 
 

@@ -13,7 +13,7 @@ from localbox.spark import spark_env
 from localbox.testing import Box
 from tests.support.box_lanes import ONE_OF_EACH, beating, pid_of, scale_to
 from tests.support.box_shell import query_rows
-from tests.support.demo_traffic import DemoTraffic, demo_box
+from tests.support.demo_traffic import DEMO, DemoTraffic
 from tests.support.plane import until
 from tests.support.spark_cluster import SparkCluster
 from tests.support.watch import Offsets
@@ -32,7 +32,7 @@ def cluster(tmp_path: Path) -> Iterator[SparkCluster]:
 
 @pytest.fixture
 def box(tmp_path: Path, cluster: SparkCluster) -> Iterator[Box]:
-    box = demo_box(tmp_path / "var", {"PENSTOCK_CELL_MASTER": cluster.master})
+    box = Box(tmp_path / "var", extra=DEMO, env={"PENSTOCK_CELL_MASTER": cluster.master})
     # Workers are not part of the box: with its mark, it would end them at its start. Executors have only their release.
     env = {name: value for name, value in box.env.items() if name not in (MARK, "PYTHONPATH")}
     cluster.start_workers(2, env | spark_env(box.settings))

@@ -3,7 +3,6 @@
 import sys
 import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Self
 
@@ -73,8 +72,3 @@ class DemoTraffic:
 
     def _received(self) -> int:
         return self.received_log.read_bytes().count(b"\n") if self.received_log.exists() else 0
-
-
-def demo_box(var: Path, env: Mapping[str, str] | None = None) -> Box:
-    """Return a box with every service and process, the demo's pipe and its receiver, once it is entered."""
-    return Box(var, extra=DEMO, env=env)

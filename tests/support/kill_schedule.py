@@ -100,14 +100,17 @@ class BoxProcesses:
         return found[0]
 
     def starts(self) -> Counter[str]:
-        """Return the number of restarts since the schedule began: of programs, the application and each lane."""
-        found = self._all_starts()
+        """Return the number of restarts: of programs, the application and each lane; since `begin`, if it was called.
+
+        The restarts of a lane are those that this object has seen.
+        """
+        found = self._since_ready()
         found.subtract(self._earlier)
         return found
 
     def begin(self) -> None:
         """Count restarts from now on."""
-        self._earlier = self._all_starts()
+        self._earlier = self._since_ready()
 
     def lanes_run(self) -> bool:
         """Return True if every lane of the running application sends heartbeats now."""
@@ -126,11 +129,11 @@ class BoxProcesses:
         self._thread.join(10)
         self._heartbeats.close()
 
-    def _all_starts(self) -> Counter[str]:
+    def _since_ready(self) -> Counter[str]:
         found = Counter({name: self._box.entry(name).restarts for name in PROGRAMS})
         running = self._running()
-        found[APPLICATION] = running.starts if running else 0
-        found.update({name: len(seen) for name, seen in self._seen.copy().items()})
+        found[APPLICATION] = (running.starts if running else 0) - 1
+        found.update({name: len(seen) - 1 for name, seen in self._seen.copy().items()})
         return found
 
     def _watch(self) -> None:

@@ -1,4 +1,4 @@
-"""One data plane for the tests of streaming queries: real Kafka, real Spark, and own pipes for each test."""
+"""One data plane for the query tests: real Kafka, real Spark, and own pipes for each test."""
 
 from collections.abc import Iterator
 
@@ -10,5 +10,5 @@ from tests.support.data_plane import DataPlane, running_plane
 @pytest.fixture(scope="package")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataPlane]:
     """Kafka, two ingest replicas, the cell under its keeper, and a receiver."""
-    with running_plane(tmp_path_factory.mktemp("plane")) as plane:
+    with running_plane(tmp_path_factory.mktemp("streams")) as plane:
         yield plane

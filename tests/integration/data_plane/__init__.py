@@ -1,1 +1,0 @@
-"""Streaming queries of one Spark application."""

@@ -1,0 +1,1 @@
+"""Streaming queries on one Spark application."""

@@ -22,7 +22,6 @@ import structlog
 from controlplane.compute.files import ComputeFiles, StateFileError
 from controlplane.compute.port import DesiredApplication, RunningApplication
 from controlplane.compute.processes import (
-    created_at,
     find_leader,
     is_alive,
     members,
@@ -111,7 +110,7 @@ class CellSupervisor:
         self.starts = stored.starts
         if not stored.pid and (leader := find_leader(stored.incarnation)) is not None:
             # The earlier keeper exited between starting the application and storing its pid.
-            stored = msgspec.structs.replace(stored, pid=leader.pid, created=leader.create_time())
+            stored = msgspec.structs.replace(stored, pid=leader.pid)
             self._files.started(stored)
         log.info("adopted", cell=self._cell, epoch=stored.epoch, incarnation=stored.incarnation, pid=stored.pid)
         return stored
@@ -122,7 +121,7 @@ class CellSupervisor:
         if desired.epoch != self._epoch:
             self._epoch, self._failures = desired.epoch, 0
         fresh = RunningApplication(
-            self._cell, desired.epoch, incarnation, 0, 0.0, self.starts, master=desired.master, release=desired.release
+            self._cell, desired.epoch, incarnation, 0, self.starts, master=desired.master, release=desired.release
         )
         # Written before the start as well: a keeper killed in between finds the application by its incarnation.
         self._files.started(fresh)
@@ -133,7 +132,7 @@ class CellSupervisor:
             log.error("cannot be started", cell=self._cell, error=str(exc))
             return
         pid = self._child.pid
-        self.running = msgspec.structs.replace(fresh, pid=pid, created=created_at(pid))
+        self.running = msgspec.structs.replace(fresh, pid=pid)
         self._files.started(self.running)
         self._stage, self._since, self._asked = StopStage.RUN, now, False
         log.info(
@@ -143,7 +142,7 @@ class CellSupervisor:
     def _leader_lives(self, running: RunningApplication) -> bool:
         if self._child is not None:
             return self._child.poll() is None
-        return is_alive(running.pid, running.created)
+        return is_alive(running.pid, running.incarnation)
 
     def _watch(self, running: RunningApplication, desired: DesiredApplication | None, now: float) -> None:
         if desired is None or desired.epoch != running.epoch:

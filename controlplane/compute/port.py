@@ -26,13 +26,12 @@ class DesiredApplication(Struct, frozen=True):
 
 
 class RunningApplication(Struct, frozen=True):
-    """An application that was started: its process (with its start time, as pids are reused) and incarnation."""
+    """An application that was started: its process and its incarnation, which that process has in its environment."""
 
     cell: str
     epoch: int
     incarnation: str
     pid: int
-    created: float
     starts: int
     master: str = ""
     release: str = ""

@@ -21,19 +21,13 @@ def runs_python_workers(incarnation: str) -> bool:
     return any(_is_worker(process) for process in members(incarnation))
 
 
-def created_at(pid: int) -> float:
-    """Return a process's start time in Unix seconds, or 0 if it is gone."""
-    try:
-        return psutil.Process(pid).create_time()
-    except psutil.Error:
-        return 0.0
+def is_alive(pid: int, incarnation: str) -> bool:
+    """Return True if the process with this pid runs and is one of this incarnation (a zombie does not run).
 
-
-def is_alive(pid: int, created: float) -> bool:
-    """Return True if this very process runs (a zombie does not)."""
+    Its start time would not identify it: psutil derives that from the system clock, which may be set.
+    """
     try:
-        process = psutil.Process(pid)
-        return process.create_time() == created and process.status() != psutil.STATUS_ZOMBIE
+        return _belongs(psutil.Process(pid), incarnation)
     except psutil.Error:
         return False
 

@@ -1,4 +1,4 @@
-"""State file of the supervisor: every process by pid and creation time, so that a reused pid is recognised."""
+"""State file of the supervisor: every process by pid and start time, so that a reused pid is recognised."""
 
 import contextlib
 import json
@@ -16,13 +16,13 @@ class ProcessIdentity(Struct, frozen=True):
     """A process that cannot be confused with a later one of the same pid."""
 
     pid: int
-    created: float
+    started_s: float  # after boot: a time of the system clock would change when the clock is set
 
     @classmethod
     def of(cls, pid: int) -> "ProcessIdentity | None":
         """Return the identity of the process with this pid, or None if there is none now."""
         try:
-            return cls(pid, psutil.Process(pid).create_time())
+            return cls(pid, _started_s(psutil.Process(pid)))
         except psutil.NoSuchProcess:
             return None
 
@@ -30,7 +30,7 @@ class ProcessIdentity(Struct, frozen=True):
         """Return the running process with this identity, or None; a zombie counts as gone."""
         try:
             process = psutil.Process(self.pid)
-            same = abs(process.create_time() - self.created) < 0.05
+            same = abs(_started_s(process) - self.started_s) < 0.05
             return process if same and process.status() != psutil.STATUS_ZOMBIE else None
         except psutil.NoSuchProcess:
             return None
@@ -41,6 +41,18 @@ class ProcessIdentity(Struct, frozen=True):
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, number) if group else os.kill(self.pid, number)
+
+
+def _started_s(process: psutil.Process) -> float:
+    """Return the seconds between boot and the start of the process. Raises psutil.NoSuchProcess.
+
+    psutil adds the time of boot, which it reads anew and which moves with the system clock: this takes it off again.
+    """
+    while True:
+        boot_s = psutil.boot_time()
+        created_s = process.create_time()
+        if psutil.boot_time() == boot_s:
+            return round(created_s - boot_s, 3)
 
 
 class ProgramState(Struct, frozen=True):

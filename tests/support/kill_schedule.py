@@ -23,6 +23,7 @@ from localbox.testing import Box
 from tests.support.watch import Heartbeats
 
 CELL: Final = "c1"
+NO_PROCESS_S: Final = 180.0  # longer than the longest back-off and the start of a Spark application
 APPLICATION: Final = "application"
 LANES: Final = tuple(f"{kind}-0" for kind in LANE_KINDS)
 SERVICES: Final = ("kafka", "postgres", "redis")
@@ -172,7 +173,10 @@ def run_schedule(
     kills: int,
     on_kill: Callable[[Kill], None],
 ) -> list[Kill]:
-    """Kill `kills` times, once every `every_s`: the first remaining target of a round that has a process."""
+    """Kill `kills` times, once every `every_s`: the first remaining target of a round that has a process.
+
+    Raises TimeoutError with the remaining targets if none of them gets a process within `NO_PROCESS_S`.
+    """
     done: list[Kill] = []
     left: list[str] = []
     order = rounds(targets, seed)
@@ -182,6 +186,8 @@ def run_schedule(
         left = left or next(order)
         kill = _kill_first(processes, left)
         if kill is None:
+            if time.monotonic() - due > NO_PROCESS_S:
+                raise TimeoutError(f"none of {', '.join(left)} has a process after {NO_PROCESS_S:g} s")
             continue
         due = time.monotonic() + every_s
         left.remove(kill.name)

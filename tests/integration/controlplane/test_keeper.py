@@ -160,13 +160,26 @@ def test_restarted_keeper_adopts_the_running_application(files: ComputeFiles, la
     assert len(launcher.children) == 1
 
 
+def test_restarted_keeper_adopts_the_running_application_after_the_clock_was_set(
+    files: ComputeFiles, launcher: Launcher, clock: Clock, monkeypatch: pytest.MonkeyPatch
+):
+    """The kernel then reports another time of boot, which is simulated here: tests may not set the clock."""
+    incarnation = started(keep(files, launcher), clock)
+    boot_s = psutil.boot_time()
+    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: boot_s + 1)
+    adopter = keep(files, launcher)
+    adopter.step(WISH, clock.now)
+    assert adopter.running is not None
+    assert (adopter.running.incarnation, len(launcher.children)) == (incarnation, 1)
+
+
 def test_keeper_killed_before_it_recorded_the_pid_adopts_by_incarnation(
     files: ComputeFiles, launcher: Launcher, clock: Clock
 ):
     incarnation = started(keep(files, launcher), clock)
     noted = files.running("c1")
     assert noted is not None
-    files.started(type(noted)("c1", 1, incarnation, 0, 0.0, 1))
+    files.started(type(noted)("c1", 1, incarnation, 0, 1))
     adopter = keep(files, launcher)
     assert adopter.running is not None
     assert adopter.running.pid == launcher.children[0].pid
@@ -190,7 +203,7 @@ def test_reused_pid_is_not_adopted(files: ComputeFiles, launcher: Launcher, cloc
     launcher.children[0].wait()
     noted = files.running("c1")
     assert noted is not None
-    files.started(type(noted)("c1", 1, incarnation, os.getpid(), 1.0, 1))  # our pid, but not our start time
+    files.started(type(noted)("c1", 1, incarnation, os.getpid(), 1))  # our pid, but not our incarnation
     adopter = keep(files, launcher)
     until(lambda: adopter.running is None, lambda: adopter.step(None, clock.now))
     assert members(incarnation) == []

@@ -80,6 +80,6 @@ def test_next_submit_repairs_a_corrupt_state_file(tmp_path: Path):
 
 
 def test_port_shows_the_application_that_the_keeper_recorded(tmp_path: Path):
-    running = RunningApplication("c1", 1, "abc", 4711, 1.5, 1)
+    running = RunningApplication("c1", 1, "abc", 4711, 1)
     ComputeFiles(tmp_path).started(running)
     assert LocalCompute(tmp_path).observe("c1").running == running

@@ -27,7 +27,7 @@ _DEAR: Final = Payload.of(json.dumps({"l": list(range(65))}).encode())
 class Flood:
     """`with Flood(port, key):` sends at ten times the quota until the block ends; `accepted` counts events."""
 
-    def __init__(self, port: int, key: str, quota: int = QUOTA) -> None:
+    def __init__(self, port: int, key: str, quota: int = QUOTA, connections: int = 1) -> None:
         self.accepted = self.refused = 0
         self.seconds = 0.0  # that it took
         self.unknown = 0  # events whose request had no response: they may be stored
@@ -38,7 +38,7 @@ class Flood:
             self._plan,
             event_of=lambda _number: _DEAR,
             on_outcome=self._note,
-            connections=1,
+            connections=connections,
             retries=False,
         )
         self._thread = threading.Thread(target=sender.run, name="flood")

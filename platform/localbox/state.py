@@ -46,7 +46,7 @@ class ProcessIdentity(Struct, frozen=True):
 def _started_s(process: psutil.Process) -> float:
     """Return the seconds between boot and the start of the process. Raises psutil.NoSuchProcess.
 
-    psutil adds the time of boot, which it reads anew and which moves with the system clock: this takes it off again.
+    psutil adds the time of boot, which it reads each time and which moves with the system clock. This removes it.
     """
     while True:
         boot_s = psutil.boot_time()

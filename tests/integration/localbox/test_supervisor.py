@@ -85,7 +85,7 @@ def test_stale_state_file_with_a_reused_pid_kills_no_process(box: Box):
     box.stop()
     bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
-        snapshot = f'{{"pid": {bystander.pid}, "created": 1.0}}'
+        snapshot = f'{{"pid": {bystander.pid}, "started_s": 1.0}}'
         state_file(box.settings).write_text(
             f'{{"supervisor": {snapshot}, "ready": true, "ready_s": 1.0,'
             f' "programs": [{{"name": "redis", "stage": 0, "state": "ready", "process": {snapshot}}}]}}'

@@ -168,9 +168,13 @@ def test_restarted_keeper_adopts_the_running_application_after_the_clock_was_set
     boot_s = psutil.boot_time()
     monkeypatch.setattr("psutil._pslinux.boot_time", lambda: boot_s + 1)
     adopter = keep(files, launcher)
-    adopter.step(WISH, clock.now)
+    for _ in range(20):  # an application that seems to have ended is cleared away and started again
+        adopter.step(WISH, clock.now)
+        clock.now += 1
+        time.sleep(0.02)
     assert adopter.running is not None
     assert (adopter.running.incarnation, len(launcher.children)) == (incarnation, 1)
+    assert launcher.children[0].poll() is None
 
 
 def test_keeper_killed_before_it_recorded_the_pid_adopts_by_incarnation(

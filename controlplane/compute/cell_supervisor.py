@@ -21,13 +21,7 @@ import structlog
 
 from controlplane.compute.files import ComputeFiles, StateFileError
 from controlplane.compute.port import DesiredApplication, RunningApplication
-from controlplane.compute.processes import (
-    find_leader,
-    is_alive,
-    members,
-    runs_python_workers,
-    signal_all,
-)
+from controlplane.compute.processes import find_leader, is_alive, members, runs_python_workers, signal_all
 
 DRAIN_S: Final = 45.0  # 5 s for the stop record, 25 s for the lanes, and the end of the Spark session on a busy host
 TERM_S: Final = 5.0

@@ -17,6 +17,7 @@ from controlplane.compute.keeper import take_lock
 from controlplane.compute.port import DesiredApplication
 from controlplane.compute.processes import INCARNATION_VARIABLE, members
 from tests.support.patience import Patience
+from tests.support.system_clock import set_clock
 
 RELEASE = "0123456789abcdef"
 WISH = DesiredApplication("c1", 1, "local", RELEASE)
@@ -163,10 +164,9 @@ def test_restarted_keeper_adopts_the_running_application(files: ComputeFiles, la
 def test_restarted_keeper_adopts_the_running_application_after_the_clock_was_set(
     files: ComputeFiles, launcher: Launcher, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ):
-    """The kernel then reports another time of boot, which is simulated here: tests may not set the clock."""
     incarnation = started(keep(files, launcher), clock)
     boot_s = psutil.boot_time()
-    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: boot_s + 1)
+    set_clock(monkeypatch, lambda: boot_s + 1)
     adopter = keep(files, launcher)
     for _ in range(20):  # an application that seems to have ended is cleared away and started again
         adopter.step(WISH, clock.now)

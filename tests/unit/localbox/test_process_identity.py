@@ -3,17 +3,13 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import psutil
 import pytest
 
 from localbox.state import ProcessIdentity
-
-
-def set_clock(monkeypatch: pytest.MonkeyPatch, boot_time: Callable[[], float]) -> None:
-    """Simulate a change of the clock: the kernel then reports another time of boot, and tests may not set the clock."""
-    monkeypatch.setattr("psutil._pslinux.boot_time", boot_time)
+from tests.support.system_clock import set_clock
 
 
 @pytest.fixture

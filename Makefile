@@ -15,9 +15,9 @@ DEV_STAMP := $(VENV)/.dev-$(call lock_hash,requirements-dev.lock)
 NODES := tests/integration/api_clients/node tests/integration/typed_clients/node
 NODE_STAMPS := $(foreach node,$(NODES),$(node)/node_modules/.installed-$(call lock_hash,$(node)/package-lock.json))
 
-PACKAGES := manage.py platform/config platform/localbox platform/loadgen platform/penstock_cli platform/typed_clients mgmt controlplane dataplane tests examples
+PACKAGES := manage.py platform/config platform/localbox platform/loadgen platform/penstock_cli platform/typed_clients penstock_client mgmt controlplane dataplane tests examples
 
-.PHONY: help demo up down status archive secrets test test-long check lint types imports quick coverage reference client hooks bench lake-recompute chromium typescript
+.PHONY: help demo up down status archive secrets test test-long check lint types imports quick coverage reference client hooks bench lake-recompute chromium typescript php
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -51,7 +51,7 @@ down: $(RUN_STAMP) ## stop the box, in whatever state it is
 status: $(RUN_STAMP) ## say what runs
 	@$(BIN)/python -m localbox status
 
-archive: $(RUN_STAMP) ## archive Spark's classes once, so that it starts in half the time from then on
+archive: $(RUN_STAMP) ## archive the classes of Spark and Kafka once, so that they start in half the time from then on
 	@$(BIN)/python -m localbox archive
 
 secrets: $(RUN_STAMP) ## print fresh secrets as lines for .env, which the containers need
@@ -77,7 +77,7 @@ coverage: $(DEV_STAMP) ## the unit and db tests with their coverage; fails under
 	@$(BIN)/pytest tests/unit tests/db --numprocesses=2 --cov --cov-report=json:var/coverage/report.json
 	@$(BIN)/python -m tests.coverage_gate var/coverage/report.json
 
-test: check chromium typescript ## everything, on real services and in Chromium
+test: check chromium typescript php ## everything, on real services and in Chromium
 	@$(BIN)/pytest tests/e2e tests/faults tests/integration --durations=20 --numprocesses=2 --dist=loadscope --no-loadscope-reorder
 
 test-long: $(DEV_STAMP) chromium ## the long campaigns; their sizes are in CONTRIBUTING.md
@@ -99,6 +99,12 @@ chromium:
 			echo "installing Chromium ..."; apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
 		else echo "The browser tests need Chromium on the PATH; install it with your system's package manager" >&2; exit 1; fi; }
 
+php:
+	@command -v php >/dev/null || { \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			echo "installing PHP ..."; apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq php-cli >/dev/null; \
+		else echo "The test of examples/verify_signatures needs PHP on the PATH; install it with your system's package manager" >&2; exit 1; fi; }
+
 reference: $(RUN_STAMP) ## generate the pages of steps, expressions, metrics, the API and the command line from the code
 	@$(BIN)/python -m dataplane.plan.reference > docs/reference/steps-and-expressions.md
 	@$(BIN)/python -c 'from dataplane.metrics import page; print(page(), end="")' > docs/reference/metrics.md
@@ -108,7 +114,7 @@ reference: $(RUN_STAMP) ## generate the pages of steps, expressions, metrics, th
 
 # The generator needs another release of typer than the tests, so it has an environment of its own.
 CLIENT := var/client
-client: $(RUN_STAMP) ## generate penstock_client, the client of the command line, from docs/openapi.yaml
+client: $(RUN_STAMP) ## generate penstock_client, the Python client of the whole API, from docs/openapi.yaml
 	@mkdir -p $(CLIENT)
 	@[ -x $(CLIENT)/venv/bin/openapi-python-client ] || { $(PYTHON) -m venv $(CLIENT)/venv && $(CLIENT)/venv/bin/pip \
 		install --quiet --disable-pip-version-check openapi-python-client==0.29.1 ruff==0.17.5; }

@@ -5,6 +5,7 @@ from typing import Final, Literal, get_args
 
 WIRE_VERSION: Final = 1
 EVENTS_PATH: Final = "/v1/events"  # of ingest
+WEBHOOK_PATH: Final = "/v1/hooks/"  # of ingest, before the secret part of a source's URL
 
 # Cluster-wide topics. No underscores: `.` and `_` collide in Kafka's metric names (KAFKA-13743).
 CONTROL_TOPIC: Final = "penstock.control"

@@ -7,6 +7,7 @@ from typing import Any
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib import admin
@@ -99,7 +100,8 @@ class MembershipInline(TabularInline):  # type: ignore[misc]
 
 
 admin.site.unregister(Group)  # roles are memberships, staff are superusers
-for _model in (EmailAddress, Authenticator, UserSession):  # django-allauth's own admin permits every change
+# django-allauth's own admin permits every change
+for _model in (EmailAddress, Authenticator, UserSession, SocialAccount, SocialApp, SocialToken):
     admin.site.unregister(_model)
 
 

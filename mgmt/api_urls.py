@@ -1,7 +1,6 @@
 """Routes of the REST API. An id with a wrong format matches no route and gives 404, like a missing row."""
 
-from django.urls import path, register_converter
-from django.urls.converters import StringConverter
+from django.urls import path
 
 from mgmt.alerts.api import (
     AcknowledgeAlertView,
@@ -71,6 +70,7 @@ from mgmt.pipes.api.states import (
     StandingsView,
 )
 from mgmt.pipes.api.summaries import PipeSummariesView, SummaryView
+from mgmt.portal.api import PortalLinksView
 from mgmt.quotas.api import StaffQuotasView, TenantQuotasView
 from mgmt.ramps.api.admission import AdmissionDetail, HoldAdmissionView, ResumeAdmissionView
 from mgmt.ramps.api.ramps import HoldRampView, RampDetail, ResumeRampView, RollBackRampView, TakenView
@@ -100,6 +100,14 @@ from mgmt.replays.api import (
 from mgmt.schemas.api import SchemasView, SchemaView
 from mgmt.sequences.api import SequenceView
 from mgmt.shadows.api import PromoteShadowView, ShadowsView, ShadowView, StopShadowView
+from mgmt.sso.api import (
+    RequireSingleSignOnView,
+    SingleSignOnTestView,
+    SingleSignOnView,
+    SsoDomainsView,
+    SsoDomainView,
+    VerifySsoDomainView,
+)
 from mgmt.tail.api import TailView
 from mgmt.tenancy.api import (
     DocumentView,
@@ -113,41 +121,11 @@ from mgmt.tenancy.api import (
 )
 from mgmt.tokens.api import ServiceAccountsView, ServiceAccountView, TokensView, TokenView
 from mgmt.usage.api import AllUsageView, PipeUsageView, TenantUsageView
+from mgmt.web.path_converters import register_path_converters
+from mgmt.webhook_sources.api import WebhookView
 from mgmt.windows.api import CurrentView, WindowsView
 
-
-class RowId(StringConverter):
-    """Path converter of a row's id: a prefix and 20 characters (mgmt.ids)."""
-
-    regex = r"[a-z]{2,6}_[0-9a-z]{20}"
-
-
-class SpecName(StringConverter):
-    """Path converter of a name in a spec."""
-
-    regex = r"[a-z0-9][a-z0-9-]{0,39}"
-
-
-class Position(StringConverter):
-    """Path converter of a message's position: generation, partition and offset."""
-
-    regex = r"[0-9]{1,4}-[0-9]{1,5}-[0-9]{1,13}"
-
-
-class Number(StringConverter):
-    """Path converter of a positive number that fits the column, such as a revision's."""
-
-    regex = r"[1-9][0-9]{0,8}"
-
-    def to_python(self, value: str) -> int:  # type: ignore[override]
-        """Return the path segment as an integer."""
-        return int(value)
-
-
-register_converter(RowId, "row_id")
-register_converter(SpecName, "spec_name")
-register_converter(Number, "number")
-register_converter(Position, "position")
+register_path_converters()
 
 app_name = "api"
 urlpatterns = [
@@ -182,6 +160,7 @@ urlpatterns = [
         name="source-schema",
     ),
     path("pipes/<row_id:pipe>/sources/<spec_name:source>/event-types/", EventTypesView.as_view(), name="event-types"),
+    path("pipes/<row_id:pipe>/sources/<spec_name:source>/webhook/", WebhookView.as_view(), name="webhook"),
     path("pipes/<row_id:pipe>/keys/", KeysView.as_view(), name="keys"),
     path("pipes/<row_id:pipe>/keys/<row_id:key>/revoke/", RevokeKeyView.as_view(), name="revoke-key"),
     path("pipes/<row_id:pipe>/keys/<row_id:key>/rotate/", RotateKeyView.as_view(), name="rotate-key"),
@@ -196,6 +175,11 @@ urlpatterns = [
         "pipes/<row_id:pipe>/destinations/<spec_name:name>/rotate-secret/",
         RotateSecretView.as_view(),
         name="rotate-secret",
+    ),
+    path(
+        "pipes/<row_id:pipe>/destinations/<spec_name:name>/portal-links/",
+        PortalLinksView.as_view(),
+        name="portal-links",
     ),
     path("staff/cells/", CellsView.as_view(), name="cells"),
     path("staff/cells/<str:cell>/keep/", KeepCellView.as_view(), name="keep-cell"),
@@ -303,6 +287,20 @@ urlpatterns = [
         "tenants/<row_id:tenant>/invitations/<row_id:invitation>/resend/",
         ResendInvitationView.as_view(),
         name="resend-invitation",
+    ),
+    path("tenants/<row_id:tenant>/single-sign-on/", SingleSignOnView.as_view(), name="single-sign-on"),
+    path("tenants/<row_id:tenant>/single-sign-on/test/", SingleSignOnTestView.as_view(), name="test-single-sign-on"),
+    path(
+        "tenants/<row_id:tenant>/single-sign-on/requirement/",
+        RequireSingleSignOnView.as_view(),
+        name="require-single-sign-on",
+    ),
+    path("tenants/<row_id:tenant>/sso-domains/", SsoDomainsView.as_view(), name="sso-domains"),
+    path("tenants/<row_id:tenant>/sso-domains/<str:domain>/", SsoDomainView.as_view(), name="sso-domain"),
+    path(
+        "tenants/<row_id:tenant>/sso-domains/<str:domain>/verify/",
+        VerifySsoDomainView.as_view(),
+        name="verify-sso-domain",
     ),
     path("tenants/<row_id:tenant>/tokens/", TokensView.as_view(), name="tokens"),
     path("tenants/<row_id:tenant>/tokens/<row_id:token>/", TokenView.as_view(), name="token"),

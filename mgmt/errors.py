@@ -269,6 +269,18 @@ class SecondFactorNeededError(ServiceError):
     code = "second-factor-missing"
 
 
+class SsoError(ServiceError):
+    """The identity provider, or its configuration, does not permit the request. The text says what to change."""
+
+    code = "sso-failed"
+
+
+class DomainNotVerifiedError(ServiceError):
+    """The DNS record that verifies the domain is missing, or another tenant has verified the domain."""
+
+    code = "domain-not-verified"
+
+
 class InvitationInvalidError(ServiceError):
     """The invitation was accepted or revoked, or it has expired."""
 

@@ -42,6 +42,7 @@ from mgmt.patterns.models import (
     PatternMark,
 )
 from mgmt.pipes.models import ApiKey, Destination, Pipe, PipeRevision, Source, SourceSchema
+from mgmt.portal.models import PortalLink
 from mgmt.quotas.models import TenantQuota
 from mgmt.ramps.models import Admission, Ramp, RampStep
 from mgmt.registry.models import CatalogueLink, RegistryDefault, SchemaText, Subject, SubjectVersion
@@ -49,9 +50,11 @@ from mgmt.rejections.models import Rejection, RejectionMinute
 from mgmt.replays.models import Backfill, Replay
 from mgmt.sequences.models import SequenceBreakRow
 from mgmt.shadows.models import Shadow
+from mgmt.sso.models import SsoConnection, SsoDomain, UsedAssertion
 from mgmt.tenancy.models import Invitation, LimitCount, Membership, Tenant, User
 from mgmt.tokens.models import ApiToken, ServiceAccount
 from mgmt.usage.models import Usage
+from mgmt.webhook_sources.models import SourceWebhook
 
 __all__ = [
     "Admission",
@@ -109,6 +112,7 @@ __all__ = [
     "PipeMigration",
     "PipeRevision",
     "PipeRollup",
+    "PortalLink",
     "Ramp",
     "RampStep",
     "Redrive",
@@ -132,6 +136,9 @@ __all__ = [
     "Source",
     "SourceEventTypes",
     "SourceSchema",
+    "SourceWebhook",
+    "SsoConnection",
+    "SsoDomain",
     "Subject",
     "SubjectVersion",
     "TaskRun",
@@ -139,6 +146,7 @@ __all__ = [
     "TenantQuota",
     "Topic",
     "Usage",
+    "UsedAssertion",
     "User",
     "VersionHour",
 ]

@@ -21,6 +21,8 @@ from mgmt.lookups import pages as lookup_pages
 from mgmt.messages.pages import find, message, receipt
 from mgmt.patterns import pages as pattern_pages
 from mgmt.pipes.pages import edit, go, home, pipe, settings, status
+from mgmt.portal.pages import links as portal_link_pages
+from mgmt.portal.pages import portal
 from mgmt.quotas import pages as quota_pages
 from mgmt.ramps import pages as ramps
 from mgmt.registry import pages as registry_pages
@@ -32,12 +34,19 @@ from mgmt.schemas import pages as schema_pages
 from mgmt.sequences import pages as sequence_pages
 from mgmt.shadows.pages import new as new_shadow_page
 from mgmt.shadows.pages import shadows
+from mgmt.sso.pages import saml as sso_saml
+from mgmt.sso.pages import settings as sso_settings
+from mgmt.sso.pages import sign_in as sso_sign_in
 from mgmt.tail import pages as tail_pages
 from mgmt.tenancy.pages import account, invitations, members, tenants
 from mgmt.tenancy.pages import sign_in as tenancy_pages
 from mgmt.tokens import pages as token_pages
 from mgmt.usage.pages import spending, usage
+from mgmt.web.path_converters import register_path_converters
+from mgmt.webhook_sources import pages as webhook_pages
 from mgmt.windows import pages as window_pages
+
+register_path_converters()
 
 app_name = "console"
 urlpatterns = [
@@ -51,6 +60,14 @@ urlpatterns = [
     path("invitations/<str:token>/", invitations.accept_invitation, name="accept_invitation"),
     path("account/", account.account, name="account"),
     path("members/", members.members, name="members"),
+    path("single-sign-on/", sso_settings.single_sign_on, name="single_sign_on"),
+    path("sso/", sso_sign_in.find, name="sso"),
+    path("sso/link/", sso_sign_in.link, name="sso_link"),
+    path("sso/<str:organisation>/", sso_sign_in.start, name="sso_start"),
+    path("sso/<str:organisation>/callback/", sso_sign_in.callback, name="sso_callback"),
+    path("sso/<row_id:organisation>/saml/metadata/", sso_saml.metadata, name="sso_saml_metadata"),
+    path("sso/<row_id:organisation>/saml/acs/", sso_saml.acs, name="sso_saml_acs"),
+    path("sso/<row_id:organisation>/saml/finish/", sso_saml.finish, name="sso_saml_finish"),
     path("alerts/", alerts.alerts, name="alerts"),
     path("alerts/channels/", channels.channels, name="channels"),
     path("alerts/confirm/<str:token>/", channels.confirm, name="confirm_channel"),
@@ -68,6 +85,8 @@ urlpatterns = [
     path("catalogue/<str:token>/<str:subject_id>/", shared_pages.shared_subject, name="shared_subject"),
     path("schemas/<str:subject_id>/", registry_pages.subject, name="subject"),
     path("schemas/<str:subject_id>/change/", registry_pages.change_subject, name="change_subject"),
+    path("portals/", portal_link_pages.portal_links, name="portal_links"),
+    path("portal/<str:token>/", portal.portal, name="portal"),
     path("tables/", lookup_pages.tables, name="tables"),
     path("tables/<str:table_id>/", lookup_pages.table, name="table"),
     path("tables/<str:table_id>/upload/", lookup_pages.upload, name="upload_rows"),
@@ -110,6 +129,11 @@ urlpatterns = [
     path("pipes/<str:pipe_id>/destinations/<str:name>/resume/", destination.resume, name="resume_destination"),
     path("pipes/<str:pipe_id>/destinations/<str:name>/credential/", destination.credential, name="credential"),
     path("pipes/<str:pipe_id>/destinations/<str:name>/test/", delivery_test_pages.ask_test, name="test_destination"),
+    path(
+        "pipes/<str:pipe_id>/destinations/<str:name>/portal-links/revoke/",
+        portal_link_pages.revoke_portal_links,
+        name="revoke_portal_links",
+    ),
     path("pipes/<str:pipe_id>/dead/", dead_letters.dead, name="dead"),
     path("pipes/<str:pipe_id>/dead/<int:number>/", dead_letters.dead_letter, name="dead_letter"),
     path("pipes/<str:pipe_id>/rejections/", rejection_pages.rejections, name="rejections"),
@@ -160,6 +184,7 @@ urlpatterns = [
     path("pipes/<str:pipe_id>/resume/", status.resume_pipe, name="resume_pipe"),
     path("pipes/<str:pipe_id>/settings/", settings.settings, name="settings"),
     path("pipes/<str:pipe_id>/sources/<str:name>/schema/", schema_pages.schema, name="schema"),
+    path("pipes/<str:pipe_id>/sources/<str:name>/webhook/", webhook_pages.webhook, name="webhook"),
     path("pipes/<str:pipe_id>/sources/<str:name>/event-types/", event_types_pages.event_types, name="event_types"),
     path("pipes/<str:pipe_id>/loss-threshold/", settings.set_loss_threshold, name="set_loss_threshold"),
     path("pipes/<str:pipe_id>/keys/", settings.create_key, name="create_key"),

@@ -1,5 +1,6 @@
 """Services: all writes to rows of the management plane. Keyword-only, one transaction each, named verb_noun."""
 
+from dataplane.spec.keys import URL_PREFIX
 from mgmt.alerts.services.alerts import acknowledge_alert, resolve_alert, snooze_alert
 from mgmt.alerts.services.channels import (
     add_alert_channel,
@@ -39,6 +40,7 @@ from mgmt.errors import (
     AlreadyPausedError,
     CredentialNeededError,
     DestinationRemovedError,
+    DomainNotVerifiedError,
     EventTypesConflictError,
     FixNotLiveError,
     InvalidValue,
@@ -69,6 +71,7 @@ from mgmt.errors import (
     SecondFactorNeededError,
     ServiceError,
     ShadowInProgressError,
+    SsoError,
     SubjectDeprecatedError,
     TableInUseError,
     TableRemovedError,
@@ -109,6 +112,12 @@ from mgmt.pipes.services.revisions import (
     publish_revision,
 )
 from mgmt.pipes.services.spreading import spread_keys, why_not_spread
+from mgmt.portal.services import (
+    change_endpoint_url,
+    create_portal_link,
+    revoke_portal_links,
+    set_portal_origins,
+)
 from mgmt.quotas.services import set_quota
 from mgmt.ramps.services.admission import (
     annotate_admission,
@@ -151,6 +160,15 @@ from mgmt.shadows.services.shadows import (
     start_shadow,
     stop_shadow,
 )
+from mgmt.sso.services.connections import (
+    SsoSettings,
+    remove_connection,
+    save_connection,
+    set_require_sso,
+    test_connection,
+)
+from mgmt.sso.services.domains import add_domain, remove_domain, verify_domain
+from mgmt.sso.services.sign_in import link_identity
 from mgmt.tenancy.services.invitations import (
     accept_invitation,
     invitation_of_token,
@@ -168,8 +186,10 @@ from mgmt.tokens.services.service_accounts import (
     remove_service_account,
 )
 from mgmt.tokens.services.tokens import create_token, revoke_token, revoke_tokens_of
+from mgmt.webhook_sources.services import set_webhook
 
 __all__ = [
+    "URL_PREFIX",
     "AdmissionCompleteError",
     "AlreadyMemberError",
     "AlreadyPausedError",
@@ -177,6 +197,7 @@ __all__ = [
     "CheckedShadow",
     "CredentialNeededError",
     "DestinationRemovedError",
+    "DomainNotVerifiedError",
     "EventTypesConflictError",
     "FixNotLiveError",
     "InvalidValue",
@@ -209,6 +230,8 @@ __all__ = [
     "ServiceError",
     "ShadowInProgressError",
     "ShadowRequest",
+    "SsoError",
+    "SsoSettings",
     "SubjectDeprecatedError",
     "TableInUseError",
     "TableRemovedError",
@@ -223,6 +246,7 @@ __all__ = [
     "acknowledge_alert",
     "add_alert_channel",
     "add_cell",
+    "add_domain",
     "add_member",
     "adopt_live_spec",
     "annotate_admission",
@@ -231,6 +255,7 @@ __all__ = [
     "begin_step",
     "cancel_migration",
     "cancel_redrive",
+    "change_endpoint_url",
     "change_role",
     "change_service_account",
     "channel_of_token",
@@ -245,6 +270,7 @@ __all__ = [
     "create_catalogue_link",
     "create_lookup_table",
     "create_pipe",
+    "create_portal_link",
     "create_service_account",
     "create_tenant",
     "create_token",
@@ -265,6 +291,7 @@ __all__ = [
     "invite_member",
     "is_live_failing",
     "keep_cell_for",
+    "link_identity",
     "lower_admission",
     "make_sign_in_link",
     "move_to_own_cell",
@@ -285,6 +312,8 @@ __all__ = [
     "register_schema",
     "register_version",
     "remove_alert_channel",
+    "remove_connection",
+    "remove_domain",
     "remove_member",
     "remove_row",
     "remove_service_account",
@@ -308,21 +337,26 @@ __all__ = [
     "revoke_api_key",
     "revoke_catalogue_link",
     "revoke_invitation",
+    "revoke_portal_links",
     "revoke_token",
     "revoke_tokens_of",
     "roll_back",
     "roll_back_ramp",
     "rotate_api_key",
     "rotate_signing_secret",
+    "save_connection",
     "set_credential",
     "set_default_compatibility",
     "set_event_types",
     "set_loss_threshold",
     "set_owner",
+    "set_portal_origins",
     "set_quota",
     "set_require_mfa",
+    "set_require_sso",
     "set_scale_policy",
     "set_subject_compatibility",
+    "set_webhook",
     "sign_up",
     "signing_secrets",
     "snooze_alert",
@@ -333,8 +367,10 @@ __all__ = [
     "start_shadow",
     "stop_shadow",
     "switch_pipe",
+    "test_connection",
     "upload_rows",
     "user_for_sign_in_token",
+    "verify_domain",
     "watch_field",
     "why_not_spread",
 ]

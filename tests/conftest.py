@@ -33,6 +33,14 @@ def pytest_configure() -> None:
     guard()
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the total of the requests that passed tests recorded as their `requests`."""
+    passed = terminalreporter.getreports("passed")
+    requests = sum(int(str(value)) for report in passed for name, value in report.user_properties if name == "requests")
+    if requests:
+        terminalreporter.write_line(f"{requests:,} requests were made from the OpenAPI document")
+
+
 class BySharedServices(LoadScopeScheduling):  # type: ignore[misc]  # xdist is not typed here
     """Scheduler that runs tests with shared services in one process: those of a file, or of a sharing folder."""
 

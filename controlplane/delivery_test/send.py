@@ -25,7 +25,8 @@ from dataplane.plan.stage import StageError
 from dataplane.spec import AvroEncoding, HttpDestination, destination_of, encoding_of
 from dataplane.spec.guard import parse_networks
 from dataplane.tables.records import DestinationRecord
-from dataplane.transmit.http.secrets import OpenedSecrets, open_secrets, opener
+from dataplane.tables.sealed import opener
+from dataplane.transmit.http.secrets import OpenedSecrets, open_secrets
 from dataplane.transmit.http.sender import HttpPolicy, HttpSender
 from dataplane.transmit.http.signature import signer
 from mgmt.models import Destination, DestinationTest

@@ -20,6 +20,7 @@ from dataplane.tables.records import (
     schema_key,
     shadow_key,
     subject_key,
+    webhook_key,
 )
 
 OPEN = ("requested", "ramping")
@@ -31,9 +32,9 @@ def wanted_versions(snapshot: ProvisionerSnapshot) -> dict[str, int]:
     Redrives, releases, replays and shadow runs come last: their messages meet the state that their destination was
     given before, and the driver has the plan that a replay runs or that a draft is compared with.
     A subject precedes the event types that use it: ingest refuses events of a type whose subject it does not hold.
-    A pipe's own record comes after its plans, schemas, event types and destinations, and its API keys after that: a
-    reader that holds a key's record holds everything needed to accept events with it. A pipe has no record before one
-    of its revisions is ramping, because it could run nothing.
+    A pipe's own record comes after its plans, schemas, event types, webhook settings and destinations, and its API keys
+    after that: a reader that holds a key's record holds everything needed to accept events with it. A pipe has no
+    record before one of its revisions is ramping, because it could run nothing.
     """
     placed = {p.id for p in snapshot.pipes if p.cell is not None}
     routed = weights_by_pipe(snapshot.revisions)
@@ -43,6 +44,7 @@ def wanted_versions(snapshot: ProvisionerSnapshot) -> dict[str, int]:
     wanted |= {schema_key(s.pipe, s.name): s.version for s in snapshot.schemas if s.pipe in placed}
     wanted |= {subject_key(tenant, name): version for (tenant, name), version in snapshot.subjects.items()}
     wanted |= {event_types_key(e.pipe, e.name): e.version for e in snapshot.event_types if e.pipe in placed}
+    wanted |= {webhook_key(w.pipe, w.name): w.version for w in snapshot.webhooks if w.pipe in placed}
     wanted |= {destination_key(d.pipe, d.name): d.version for d in snapshot.destinations if d.pipe in placed}
     wanted |= {pipe_key(p.id): p.version for p in snapshot.pipes if p.id in placed and p.id in routed}
     wanted |= {api_key_key(k.name): k.version for k in snapshot.keys if k.pipe in placed}

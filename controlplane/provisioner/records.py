@@ -32,6 +32,7 @@ from dataplane.tables.records import (
     ShadowRecord,
     SubjectRecord,
     TopicRecord,
+    WebhookRecord,
     api_key_key,
     cell_key,
     destination_key,
@@ -46,6 +47,7 @@ from dataplane.tables.records import (
     schema_key,
     shadow_key,
     subject_key,
+    webhook_key,
 )
 from dataplane.tables.redrives import encode_offsets
 from mgmt.deliveries.services.offset_sets import united
@@ -64,6 +66,7 @@ from mgmt.models import (
     Shadow,
     SourceEventTypes,
     SourceSchema,
+    SourceWebhook,
     Subject,
     SubjectVersion,
     TenantQuota,
@@ -262,6 +265,16 @@ def _build_event_types(names: list[str], found: dict[str, Record], _broken: dict
             found[event_types_key(pipe, source)] = EventTypesRecord(pipe, source, row.version, row.type_from, subjects)
 
 
+def _build_webhooks(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:
+    rows = SourceWebhook.objects.filter(source__pipe__in={name.partition("/")[0] for name in names})
+    for row in rows.select_related("source"):
+        pipe, source = row.source.pipe_id, row.source.name
+        if f"{pipe}/{source}" in names:
+            found[webhook_key(pipe, source)] = WebhookRecord(
+                pipe, source, row.version, row.preset, list(row.secrets), list(row.headers)
+            )
+
+
 def _build_keys(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:
     rows = ApiKey.objects.filter(digest__in=names)
     for digest, version, pipe, source, revoked, expires_at in rows.values_list(
@@ -351,6 +364,7 @@ BUILDERS: Final[dict[str, Builder]] = {
     "schema": _build_schemas,
     "subject": _build_subjects,
     "event-types": _build_event_types,
+    "webhook": _build_webhooks,
     "destination": _build_destinations,
     "pipe": _build_pipes,
     "key": _build_keys,

@@ -120,6 +120,7 @@ class ProvisionerSnapshot(Struct, frozen=True):
     capacities:      capacity of the cells; empty if every pipe has a cell
     dedicated:       cell -> the tenant that it is reserved for
     event_types:     versions of the event types of sources
+    webhooks:        versions of the webhook settings of sources
     subjects:        newest versions of the subjects that sources use, by tenant and name
     quotas:          versions of tenants' own limits, by tenant
     ramps:           open ramps, by their revision's id
@@ -141,6 +142,7 @@ class ProvisionerSnapshot(Struct, frozen=True):
     shadows: list[VersionedRow] = []
     schemas: list[VersionedRow] = []
     event_types: list[VersionedRow] = []
+    webhooks: list[VersionedRow] = []
     subjects: Mapping[tuple[str, str], int] = {}
     quotas: Mapping[str, int] = {}
     states: Mapping[str, CellState] = {}

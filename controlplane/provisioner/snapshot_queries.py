@@ -36,6 +36,7 @@ from mgmt.models import (
     Shadow,
     SourceEventTypes,
     SourceSchema,
+    SourceWebhook,
     SubjectVersion,
     TenantQuota,
     Topic,
@@ -87,6 +88,7 @@ def take_snapshot(
         shadows=shadows,
         schemas=_schemas(),
         event_types=_event_types(),
+        webhooks=_webhooks(),
         subjects=_subjects(),
         quotas=dict(TenantQuota.objects.values_list("tenant_id", "version")),
         states=cell_states(now),
@@ -170,6 +172,11 @@ def _schemas() -> list[VersionedRow]:
 
 def _event_types() -> list[VersionedRow]:
     rows = SourceEventTypes.objects.filter(version__gt=0)
+    return [VersionedRow(*row) for row in rows.values_list("source__pipe_id", "source__name", "version")]
+
+
+def _webhooks() -> list[VersionedRow]:
+    rows = SourceWebhook.objects.order_by("source")
     return [VersionedRow(*row) for row in rows.values_list("source__pipe_id", "source__name", "version")]
 
 

@@ -1,4 +1,4 @@
-"""HTTP interface of ingest on granian's RSGI: one route for events, two for probes. No framework on the hot path."""
+"""HTTP interface of ingest on granian's RSGI: routes for events, webhooks and probes. No framework on the hot path."""
 
 import asyncio
 import itertools
@@ -23,10 +23,13 @@ from dataplane.ingest.replica import IngestReplica
 from dataplane.ingest.route import SourceRoute
 from dataplane.ingest.slow_bodies import SlowBodyMonitor
 from dataplane.ingest.time_slice import TimeSlice
+from dataplane.ingest.webhooks import IDEMPOTENCY_HEADER, checked_id, read_webhook, request_of
 from dataplane.ledger.traceparent import TRACEPARENT
-from dataplane.names import EVENTS_PATH
+from dataplane.names import EVENTS_PATH, WEBHOOK_PATH
 from dataplane.runtime.telemetry.metrics_registry import MetricReading
 from dataplane.spec.loops import HOPS_HEADER, LOOP_DETECTED, LOOP_STATUS, MAX_HOPS, hops_of
+from dataplane.webhooks import Reply
+from dataplane.webhooks.preset import ACCEPTED
 
 log = logging.getLogger(__name__)
 
@@ -53,10 +56,11 @@ class IngestApp:
     def __init__(self, replica: IngestReplica) -> None:
         self._replica = replica
         self._limit = replica.settings.max_body_bytes
+        self._most = replica.settings.max_event_bytes
         self._receipts = f"{replica.settings.web_url}/receipts/"
         self._slow = SlowBodyMonitor(BODY_TIMEOUT_S)
         self.active = 0
-        self.answers: Counter[int] = Counter()  # by status: POST /v1/events, and refusals of other requests
+        self.answers: Counter[int] = Counter()  # by status: events, webhooks, and refusals of other requests
 
     async def sweep(self) -> None:
         """Cancel requests whose body does not arrive in time. Runs until cancelled."""
@@ -68,6 +72,9 @@ class IngestApp:
         try:
             if scope.path == EVENTS_PATH and scope.method == "POST":
                 status = await self._events(scope.headers, protocol)
+                self.answers[status] += 1
+            elif scope.path.startswith(WEBHOOK_PATH):
+                status = await self._webhook(scope, protocol)
                 self.answers[status] += 1
             else:
                 self._probe(scope, protocol)
@@ -105,24 +112,64 @@ class IngestApp:
         began_us = time.time_ns() // 1_000
         key = key_of(headers.get("authorization"))
         pipe = self._replica.route(key).pipe  # refuse a sender without access before reading anything
-        hops = hops_of(headers.get(HOPS_HEADER))
-        if hops > MAX_HOPS:
-            raise EventRejectedError(
-                LOOP_STATUS, LOOP_DETECTED, f"needs at most {MAX_HOPS} earlier deliveries by Penstock, got {hops}"
-            )
+        hops = _checked_hops(headers)
         with self._replica.meters.flight(pipe.tenant) as flight:
             route, events = await self._received(headers, protocol, flight, key, began_us)
-            type_header = route.gate.record_header if route.gate is not None else ""
-            items = carry_headers(events.items, hops, headers.get(type_header) or "" if type_header else "")
-            items = self._replica.within_quota(route.pipe, items, events.count)
-            traceparent, traces = headers.get(TRACEPARENT) or "", self._replica.traces
-            if traces is not None:
-                results = await traces.posted(route, items, traceparent, began_us)
-            else:
-                results = await self._replica.take(route, carry_trace(items, traceparent))
+            results = await self._take(route, events, headers, hops, began_us)
             if events.is_batch:
                 return _answer_batch(protocol, results, f"{self._receipts}{{id}}/", flight.meter)
             return self._answer_one(protocol, results[0], flight.meter)
+
+    async def _webhook(self, scope: Any, protocol: Any) -> int:
+        """Take a sender's request at the URL of a source, answer it and return the status. Raises EventRejectedError.
+
+        The sender gets the response that it expects, and 2xx only once the event is stored.
+        """
+        began_us, headers = time.time_ns() // 1_000, scope.headers
+        secret = scope.path.removeprefix(WEBHOOK_PATH)
+        route, webhook = self._replica.webhooks.find(secret)
+        if scope.method != "POST":
+            reply = webhook.preset.options(request_of(headers, b"", "")) if scope.method == "OPTIONS" else None
+            if reply is None:
+                raise EventRejectedError(405, "method-not-allowed", f"needs POST, got {scope.method[:10]}")
+            return _reply(protocol, reply)
+        hops = _checked_hops(headers)
+        with self._replica.meters.flight(route.pipe.tenant) as flight:
+            body = None
+            try:
+                body = await self._read(headers, protocol, flight, route.pipe.pipe)
+                route, webhook = self._replica.webhooks.find(secret)  # as in _received
+                request = request_of(headers, body, self._address(scope))
+                found = read_webhook(webhook, request, began_us // 1_000_000, self._most)
+            except EventRejectedError as refusal:
+                is_verified = not refusal.code.startswith("signature-")
+                self._replica.note_rejected(route, refusal, began_us, body if is_verified else None)
+                raise
+            if isinstance(found, Reply):
+                return _reply(protocol, found)
+            results = await self._take(route, found, headers, hops, began_us)
+            if found.is_batch:
+                return _answer_batch(protocol, results, f"{self._receipts}{{id}}/", flight.meter)
+            if results[0].status != 202 or webhook.preset.reply == ACCEPTED:
+                return self._answer_one(protocol, results[0], flight.meter)
+            return _reply(protocol, webhook.preset.reply)
+
+    def _address(self, scope: Any) -> str:
+        """Return the URL of a request as its sender was given it, whatever host a proxy has put in its place."""
+        query = f"?{scope.query_string}" if scope.query_string else ""
+        return f"{self._replica.settings.ingest_url}{scope.path}{query}"
+
+    async def _take(
+        self, route: SourceRoute, events: RequestEvents, headers: Any, hops: int, began_us: int
+    ) -> list[EventResult]:
+        """Store the events of a request with what its headers say, within the tenant's quota."""
+        type_header = route.gate.record_header if route.gate is not None else ""
+        items = carry_headers(events.items, hops, headers.get(type_header) or "" if type_header else "")
+        items = self._replica.within_quota(route.pipe, items, events.count)
+        traceparent, traces = headers.get(TRACEPARENT) or "", self._replica.traces
+        if traces is not None:
+            return await traces.posted(route, items, traceparent, began_us)
+        return await self._replica.take(route, carry_trace(items, traceparent))
 
     async def _received(
         self, headers: Any, protocol: Any, flight: InFlightBytes, key: str, began_us: int
@@ -137,7 +184,11 @@ class IngestApp:
                 ce = {name[3:]: value for name, value in headers.items() if name.startswith("ce-")}
             gate, most = route.gate, self._replica.settings.max_event_bytes
             in_container = None if gate is None else partial(read_container, gate, now_us=began_us)
-            return route, read_events(headers.get("content-type", ""), body, ce, most, in_container)
+            events = read_events(headers.get("content-type", ""), body, ce, most, in_container)
+            if not events.is_batch and (delivery := headers.get(IDEMPOTENCY_HEADER)):
+                id_ = checked_id(delivery.strip('"'), IDEMPOTENCY_HEADER)
+                events.items = iter(carry_headers(events.items, 0, "", id_))
+            return route, events
         except EventRejectedError as refusal:
             self._replica.note_rejected(route, refusal, began_us, body)
             raise
@@ -227,6 +278,22 @@ class IngestApp:
             headers.append(("www-authenticate", CHALLENGE))
         request_id = f"{os.getpid():x}-{next(_request_numbers):x}"
         protocol.response_bytes(refusal.status, headers, problem_body(refusal, request_id))
+
+
+def _reply(protocol: Any, reply: Reply) -> int:
+    headers = [("content-type", reply.media_type)] if reply.media_type else []
+    protocol.response_bytes(reply.status, [*headers, *reply.headers], reply.body)
+    return reply.status
+
+
+def _checked_hops(headers: Any) -> int:
+    """Return how often Penstock has delivered a request. Raises EventRejectedError if that is too often."""
+    hops = hops_of(headers.get(HOPS_HEADER))
+    if hops > MAX_HOPS:
+        raise EventRejectedError(
+            LOOP_STATUS, LOOP_DETECTED, f"needs at most {MAX_HOPS} earlier deliveries by Penstock, got {hops}"
+        )
+    return hops
 
 
 def _is_over(declared: str, limit: int) -> bool:

@@ -48,6 +48,8 @@ class ReceivedEvent(Struct, gc=False):
     schema: version of a subject that the event fits, as `<subject>@<number>`; "" if it has not been checked
     misfit: why a record of a Kafka source does not fit its event types; "" for all others
     type_header: text of the header that names the event's type; "" if there is none or a CloudEvents attribute does
+    idempotency_key: the sender's own id of the delivery; "" if it named none
+    request_headers: headers that it keeps of its request, by name in lower case
     """
 
     body: bytes
@@ -59,6 +61,8 @@ class ReceivedEvent(Struct, gc=False):
     schema: str = ""
     misfit: str = ""
     type_header: str = ""
+    idempotency_key: str = ""
+    request_headers: dict[str, str] = {}
 
 
 Item = ReceivedEvent | EventRejectedError
@@ -93,7 +97,7 @@ def read_events(
     read.
     """
     if "specversion" in ce:
-        return _single(_binary(media_type, body, ce, max_event_bytes))
+        return single(_binary(media_type, body, ce, max_event_bytes))
     kind = _kind(media_type)
     if is_avro_type(kind):
         return _avro(kind, body, max_event_bytes, read_container)
@@ -115,7 +119,7 @@ def _avro(kind: str, body: bytes, max_event_bytes: int, read_container: ReadCont
     if framing_of(body) is Framing.CONTAINER:
         return read_container(body)
     reject_large(body, max_event_bytes)
-    return _single(ReceivedEvent(body, None, [(CONTENT_TYPE, kind.encode())]))
+    return single(ReceivedEvent(body, None, [(CONTENT_TYPE, kind.encode())]))
 
 
 def carry_trace(items: Iterable[Item], traceparent: str) -> Iterable[Item]:
@@ -130,22 +134,27 @@ def _carrying(items: Iterable[Item], traceparent: str) -> Iterator[Item]:
         yield item
 
 
-def carry_headers(items: Iterable[Item], hops: int, type_header: str) -> Iterable[Item]:
-    """Add what headers of the request say to its events: the number of earlier deliveries by Penstock, and the type."""
-    return _with_headers(items, hops, type_header) if hops or type_header else items
+def carry_headers(items: Iterable[Item], hops: int, type_header: str, idempotency_key: str = "") -> Iterable[Item]:
+    """Add what headers of the request say to its events: earlier deliveries by Penstock, the type, the delivery's id.
+
+    idempotency_key: of a request with one event; "" keeps the event's own
+    """
+    is_needed = hops or type_header or idempotency_key
+    return _with_headers(items, hops, type_header, idempotency_key) if is_needed else items
 
 
-def _with_headers(items: Iterable[Item], hops: int, type_header: str) -> Iterator[Item]:
+def _with_headers(items: Iterable[Item], hops: int, type_header: str, idempotency_key: str) -> Iterator[Item]:
     for item in items:
         if isinstance(item, ReceivedEvent):
             item.hops, item.type_header = hops, type_header
+            item.idempotency_key = idempotency_key or item.idempotency_key
         yield item
 
 
 def _json(body: bytes, max_event_bytes: int) -> RequestEvents:
     if body.lstrip(b" \t\r\n")[:1] == b"[":
         return _batch(_split(body), _read_json, max_event_bytes)
-    return _single(_plain_json(body, max_event_bytes))
+    return single(_plain_json(body, max_event_bytes))
 
 
 def _ndjson(body: bytes, max_event_bytes: int) -> RequestEvents:
@@ -160,7 +169,7 @@ def _ndjson(body: bytes, max_event_bytes: int) -> RequestEvents:
 
 
 def _cloudevent(body: bytes, max_event_bytes: int) -> RequestEvents:
-    return _single(_structured(body, max_event_bytes))
+    return single(_structured(body, max_event_bytes))
 
 
 def _cloudevents(body: bytes, max_event_bytes: int) -> RequestEvents:
@@ -175,7 +184,8 @@ _READERS: Final[dict[str, Callable[[bytes, int], RequestEvents]]] = {
 }
 
 
-def _single(event: ReceivedEvent) -> RequestEvents:
+def single(event: ReceivedEvent) -> RequestEvents:
+    """Return the only event of a request."""
     return RequestEvents(iter([event]), 1, False)
 
 

@@ -38,6 +38,12 @@ class EventRejectedError(Exception):
         self.headers: list[tuple[str, str]] = []  # of the response
 
 
+def table_unread() -> EventRejectedError:
+    """Return the refusal while the control topic is being read: an unknown key may be newer than the snapshot."""
+    detail = "the replica is still loading API keys; retry later"
+    return EventRejectedError(503, "unavailable", detail, retry_after_s=RETRY_AFTER_S)
+
+
 TITLES: Final = {
     "key-missing": "No API key",
     "key-invalid": "Unknown API key",
@@ -54,6 +60,12 @@ TITLES: Final = {
     "event-too-large": "Event too large",
     "too-many-events": "Too many events in one request",
     "media-type": "Media type not supported",
+    "signature-missing": "Webhook is not signed",
+    "signature-invalid": "Signature of the webhook is invalid",
+    "signature-stale": "Webhook was signed too long ago",
+    "form-invalid": "Body is not a valid form",
+    "xml-invalid": "Body is not XML that can be converted",
+    "id-invalid": "Id of the delivery is invalid",
     "encoding-invalid": "Content encoding not supported or invalid",
     "body-slow": "Body was sent too slowly",
     "schema": "Event does not fit the schema of its source",

@@ -29,7 +29,8 @@ BODY_CHARS: Final = 4_000
 TYPE_CHARS: Final = 100
 POINTER_CHARS: Final = 200
 DETAIL_CHARS: Final = 300
-_UNCOUNTED: Final = frozenset({401, 429})  # without access; over quota, which has its own count and alert
+# Without access; over quota, which has its own count and alert. A request with the wrong signature knows the URL.
+_UNCOUNTED: Final = frozenset({"key-missing", "key-invalid", "key-expired", "quota-exceeded"})
 _INDEX: Final = re.compile(r"/[0-9]+(?=/|$)")
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -124,7 +125,7 @@ class RejectionBook:
 
 def is_counted(refusal: EventRejectedError) -> bool:
     """Return True for a refusal that the sender has to act on: not one for a quota, nor one that a retry ends."""
-    return refusal.status < 500 and refusal.status not in _UNCOUNTED
+    return refusal.status < 500 and refusal.code not in _UNCOUNTED
 
 
 def pointer_kind(pointer: str) -> str:

@@ -22,7 +22,7 @@ from dataplane.ingest.feeds import FeedKey, SourceFeeds
 from dataplane.ingest.journal import AckJournal, JournalledAck
 from dataplane.ingest.ledger_reporter import EventCounts, LedgerReporter
 from dataplane.ingest.peers import PeerReader
-from dataplane.ingest.problems import RETRY_AFTER_S, EventRejectedError
+from dataplane.ingest.problems import RETRY_AFTER_S, EventRejectedError, table_unread
 from dataplane.ingest.quotas import TenantMeters
 from dataplane.ingest.rejection_log import RejectionLog
 from dataplane.ingest.rejections import RejectedEvent, RejectionBook
@@ -32,6 +32,7 @@ from dataplane.ingest.stamp import PartitionSpreader, key_bytes, partition_of
 from dataplane.ingest.time_slice import TimeSlice
 from dataplane.ingest.traces import IngestTracing
 from dataplane.ingest.version_traffic import TrafficBook
+from dataplane.ingest.webhook_routes import WebhookRoutes
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
 from dataplane.ledger.rejections import SENDER_CHARS
 from dataplane.ledger.units import partition_base
@@ -44,11 +45,12 @@ from dataplane.runtime.telemetry.heartbeat import HeartbeatSender
 from dataplane.runtime.telemetry.metrics_registry import MetricReading
 from dataplane.runtime.telemetry.tracing import Tracing
 from dataplane.runtime.telemetry.usage import UsageBook
-from dataplane.spec.keys import key_digest, key_is_well_formed
+from dataplane.spec.keys import PREFIX, URL_PREFIX, key_digest, key_is_well_formed
 from dataplane.tables.control import ControlReader, snapshot_path
 from dataplane.tables.event_types import EventTypeGates
 from dataplane.tables.optional_files import OptionalFiles
 from dataplane.tables.records import PipeRecord
+from dataplane.tables.sealed import opener
 
 log = logging.getLogger(__name__)
 
@@ -116,6 +118,8 @@ class IngestReplica:
             self._producer, cell="", writer=name, kind="ingest", epoch=0, incarnation=str(os.getpid())
         )
         self._gates = EventTypeGates(self.table)
+        find_url = partial(self.route, prefix=URL_PREFIX)
+        self.webhooks = WebhookRoutes(find_url, self._reader, opener(settings.fernet_keys))
         self._routes: dict[str, SourceRoute] = {}
         self._routes_at = -1
         self._stamper = Stamper(settings.grace_s * 1_000_000)
@@ -187,17 +191,19 @@ class IngestReplica:
         yield MetricReading("penstock_ingest_dropped_headers_total", self._feeds.dropped_headers)
         yield MetricReading("penstock_ingest_producer_replacements_total", self._producer.replacements)
 
-    def route(self, key: str) -> SourceRoute:
-        """Return the route of an API key.
+    def route(self, key: str, prefix: str = PREFIX) -> SourceRoute:
+        """Return the route of an API key, or of the secret part of a webhook URL, which has another prefix.
+
+        The prefix keeps them apart: as a key, that part would post events without a signature.
 
         Raises EventRejectedError for an unknown, expired or revoked key, a closed pipe, or one that is not live yet.
         """
         if self._routes_at != self.table.changes:
             self._routes.clear()
             self._routes_at = self.table.changes
-        route = self._routes.get(key)
+        route = self._routes.get(key) if key.startswith(prefix) else None
         if route is None:
-            if not key_is_well_formed(key):  # malformed and mistyped keys cost no look-up
+            if not key_is_well_formed(key, prefix):  # malformed and mistyped keys cost no look-up
                 raise _unknown_key()
             route = self._routes[key] = self._find(key_digest(key))
         if 0 < route.ends_us <= time.time_ns() // 1_000:
@@ -207,7 +213,7 @@ class IngestReplica:
     def _find(self, digest: str) -> SourceRoute:
         key = self.table.key(digest)
         if key is None and not self._reader.at_end:
-            raise _table_unread()  # a sender gives up on 401, and the key may be newer than the snapshot
+            raise table_unread()  # a sender gives up on 401, and the key may be newer than the snapshot
         if key is None or key.revoked:
             raise _unknown_key()
         route = self._lead(key.pipe, key.source)
@@ -391,6 +397,7 @@ class IngestReplica:
         meta, key = self._stamper.stamp(request.route, event, request.now_us)
         meta.producer = self._producer.instance
         meta.hops, meta.schema = event.hops, event.schema
+        meta.idempotency_key, meta.request_headers = event.idempotency_key, event.request_headers
         if event.origin is not None:
             meta.id, key = event.origin.id, key or key_bytes(meta.pipe, event.origin.key)
         if key is None or meta.revision in request.route.spread:
@@ -398,7 +405,7 @@ class IngestReplica:
         else:
             partition = partition_of(key, topic.partitions)
         headers = [(META_HEADER, encode_meta(meta)), *event.headers]
-        if len(headers) > FEW_HEADERS or event.origin is not None:
+        if len(headers) > FEW_HEADERS or event.origin is not None or event.request_headers:
             _check_envelope(key, headers)
         if event.misfit:  # after the check, because it must not stop a feed; HOP_BYTES leave room for it
             meta.misfit, meta.event_type = event.misfit, event.type_header
@@ -579,11 +586,6 @@ def _unknown_key() -> EventRejectedError:
 
 def _expired_key() -> EventRejectedError:
     return EventRejectedError(401, "key-expired", "the API key has expired; use a newer key of the source")
-
-
-def _table_unread() -> EventRejectedError:
-    detail = "the replica is still loading API keys; retry later"
-    return EventRejectedError(503, "unavailable", detail, retry_after_s=RETRY_AFTER_S)
 
 
 def _starting() -> EventRejectedError:

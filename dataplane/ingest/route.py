@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from dataplane.ingest.events import ReceivedEvent
 from dataplane.ingest.stamp import choose_revision, event_time_us, id_head, id_tail, key_bytes
+from dataplane.ingest.webhooks import OpenedWebhook
 from dataplane.ledger.meta import MessageMeta
 from dataplane.ledger.rejections import KAFKA
 from dataplane.ledger.units import MINUTE_US, bucket_of
@@ -29,6 +30,7 @@ class SourceRoute(Struct):
     gate:    the event types of the source; None if it takes all events
     sender:  who sends the events, as in a RejectionReport
     ends_us: time at which the sender's key expires, microseconds since 1970; 0: never
+    webhook: settings of the source's own URL; None for a key
     """
 
     pipe: PipeRecord
@@ -41,6 +43,7 @@ class SourceRoute(Struct):
     gate: EventTypeGate | None = None
     sender: str = KAFKA
     ends_us: int = 0
+    webhook: OpenedWebhook | None = None
 
 
 class Stamper:

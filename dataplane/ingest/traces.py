@@ -12,7 +12,7 @@ from dataplane.ingest.event_results import EventResult, status_of
 from dataplane.ingest.events import Item, ReceivedEvent, carry_trace
 from dataplane.ingest.route import SourceRoute
 from dataplane.ledger.traceparent import carried, is_traceparent
-from dataplane.names import EVENTS_PATH
+from dataplane.names import EVENTS_PATH, WEBHOOK_PATH
 from dataplane.runtime.telemetry.tracing import Tracing, traceparent_of
 
 if TYPE_CHECKING:
@@ -35,8 +35,9 @@ class IngestTracing:
         traceparent: the sender's trace context; "" if there is none
         began_us:    arrival of the request, in microseconds since the epoch
         """
-        attributes = _attributes_of(route) | _POSTED
-        span = self._tracing.begin(f"POST {EVENTS_PATH}", "server", attributes, parent=traceparent, start_us=began_us)
+        path = EVENTS_PATH if route.webhook is None else f"{WEBHOOK_PATH}{{secret}}"
+        attributes = _attributes_of(route) | {"http.request.method": "POST", "http.route": path}
+        span = self._tracing.begin(f"POST {path}", "server", attributes, parent=traceparent, start_us=began_us)
         results = await self._take(route, carry_trace(items, _traceparent_for(span, traceparent)))
         if span.is_recording():
             status = status_of(results)
@@ -80,7 +81,6 @@ class IngestTracing:
         span.end()
 
 
-_POSTED: Final = {"http.request.method": "POST", "http.route": EVENTS_PATH}
 _READ: Final = {"messaging.system": "kafka", "messaging.operation.type": "receive"}
 
 

@@ -167,6 +167,8 @@ def verdicts(pipe: str, records: Iterable[Any]) -> Iterator[tuple[int, bool]]:
 def _has_identity(identity: DedupIdentity | None, meta: MessageMeta, body: bytes) -> bool:
     if identity is None or is_result(meta):
         return False
+    if identity.by_key:
+        return identity.of_key(meta) is not None
     try:
         return identity.of(meta.pipe, decode(body)) is not None
     except StageError:  # not JSON, so dedup was not asked

@@ -43,6 +43,8 @@ class MessageMeta(Struct, array_like=True, gc=False):
     producer:  random number of the producer that stored it on the ingest topic; 0 if its release assigned none. The
                broker gives an offset a second time only to a record of another producer, so offset and producer
                together identify a record permanently
+    idempotency_key: the sender's own id of the delivery, by which dedup may recognise repeats; "" if it named none
+    request_headers: headers that the event keeps of the request that brought it, by name in lower case
     """
 
     version: int  # WIRE_VERSION of the writer
@@ -75,6 +77,8 @@ class MessageMeta(Struct, array_like=True, gc=False):
     misfit: str = ""
     event_type: str = ""
     replay: str = ""
+    idempotency_key: str = ""
+    request_headers: dict[str, str] = {}
 
     @property
     def is_original(self) -> bool:

@@ -17,6 +17,7 @@ def about(meta: MessageMeta) -> StepContext:
             "source": meta.source,
             "event_time": Timestamp(meta.event_time_us * 1_000),
             "ingest_time": Timestamp(meta.ingest_time_us * 1_000),
+            "headers": meta.request_headers,
         },
         crc32(meta.id.encode()) / 2**32,
     )

@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from dataplane.ledger.meta import MessageMeta
 from dataplane.spec.dedup import DedupSpec
 from dataplane.stages.paths import MISSING, compile_path, get
 
@@ -13,18 +14,29 @@ DIGEST_BYTES: Final = 16
 
 
 class DedupIdentity:
-    """Identity of a pipe's events: the values at the configured paths."""
+    """Identity of a pipe's events: the values at the configured paths, or the sender's ids of the deliveries."""
 
     def __init__(self, dedup: DedupSpec) -> None:
         self._paths = [compile_path(path) for path in dedup.paths]
+        self.by_key = bool(dedup.by)
         self.window_us = dedup.window_s * 1_000_000
+
+    def of_key(self, meta: MessageMeta) -> bytes | None:
+        """Return a 16-byte digest of pipe, source and the sender's id of the delivery; None if it has none."""
+        if not meta.idempotency_key:
+            return None
+        return _digest([meta.pipe, {"source": meta.source, "key": meta.idempotency_key}])
 
     def of(self, pipe: str, body: Any) -> bytes | None:
         """Return a 16-byte digest of the pipe and the values at the paths; None if a path has no value or null."""
         values = [get(body, path) for path in self._paths]
         if any(value is MISSING or value is None for value in values):
             return None
-        return blake2b(_encode([pipe, *values]), digest_size=DIGEST_BYTES).digest()
+        return _digest([pipe, *values])
+
+
+def _digest(parts: list[Any]) -> bytes:
+    return blake2b(_encode(parts), digest_size=DIGEST_BYTES).digest()
 
 
 class SeenEvent(NamedTuple):

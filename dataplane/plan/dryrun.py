@@ -12,7 +12,7 @@ from dataplane.names import WIRE_VERSION, transform_node
 from dataplane.plan.about import about
 from dataplane.plan.compiled import CompiledPlan
 from dataplane.plan.encoding import content_type_of, encoding_note
-from dataplane.plan.outbound import address_of, fixed_headers, message_headers
+from dataplane.plan.outbound import address_of, fixed_headers, forwarded_headers, message_headers
 from dataplane.plan.stage import CompiledStage, CompiledSteps, StageError, decode, encode
 from dataplane.plan.template import CompiledTemplate, RenderedRequest
 from dataplane.spec import BasicAuth, BearerAuth, HeaderAuth, HttpDestination, OAuth2, PipeSpec
@@ -29,7 +29,10 @@ _NO_TABLES: Final = EmptyTables()
 
 
 class SampleEvent(Struct, frozen=True):
-    """An event with the metadata that ingest would add. Times are microseconds since 1970."""
+    """An event with the metadata that ingest would add. Times are microseconds since 1970.
+
+    headers: those that the event keeps of its request
+    """
 
     body: bytes
     source: str
@@ -39,6 +42,7 @@ class SampleEvent(Struct, frozen=True):
     pipe: str = ""
     revision: int = 0
     position: int = 0
+    headers: dict[str, str] = {}
 
 
 class DryRunResult(Struct, frozen=True):
@@ -125,7 +129,7 @@ class _DryRun:
     def run(self) -> DryRun:
         one = self._sample
         meta = MessageMeta(WIRE_VERSION, one.id, one.pipe, one.revision, one.source, one.event_time_us, one.now_us, 0)
-        meta.position = one.position
+        meta.position, meta.request_headers = one.position, one.headers
         units = self._at("normalize", lambda: self._normalize(_Unit(meta, one.body)))
         if not self._plan.enrich.is_idle:
             units = self._at("enrich", lambda: self._enrich(units))
@@ -152,7 +156,8 @@ class _DryRun:
         if stage.explodes:
             children = [child for parent in units for child in self._children(stage, parent)]
             units = [child for child in children if self._read(child) and self._passes(stage.after, child)]
-        return self._left([unit for unit in units if self._write(unit, stage.where)])
+        keeps_body = stage.before.keeps_body and stage.after.keeps_body
+        return self._left([unit for unit in units if self._write(unit, stage.where, keeps_body=keeps_body)])
 
     def _children(self, stage: CompiledStage, unit: _Unit) -> list[_Unit]:
         try:
@@ -201,7 +206,8 @@ class _DryRun:
         if stage.is_idle:
             return self._left(own)
         passed = [unit for unit in own if self._read(unit) and self._passes(stage.before, unit)]
-        return self._left([unit for unit in passed if self._write(unit, stage.where)])
+        keeps_body = stage.before.keeps_body
+        return self._left([unit for unit in passed if self._write(unit, stage.where, keeps_body=keeps_body)])
 
     def _read(self, unit: _Unit) -> bool:
         try:
@@ -222,7 +228,9 @@ class _DryRun:
         unit.value = value
         return True
 
-    def _write(self, unit: _Unit, where: str) -> bool:
+    def _write(self, unit: _Unit, where: str, *, keeps_body: bool = False) -> bool:
+        if keeps_body:
+            return True
         try:
             unit.body = encode(unit.value, where)
         except StageError as exc:
@@ -262,7 +270,8 @@ class _DryRun:
                 made = CompiledTemplate(to.url, to.template)(unit.meta, unit.body)
             except StageError as exc:
                 note, cause = f"not sent; the message would be dead-lettered: {exc}", exc.cause
-        lines = message_headers([*fixed, *made.headers], unit.meta, content_type_of(to), now_s, SIGNATURE_SHOWN)
+        fixed = [*fixed, *made.headers, *forwarded_headers(to, unit.meta)]
+        lines = message_headers(fixed, unit.meta, content_type_of(to), now_s, SIGNATURE_SHOWN)
         shown = [line for line in lines if not line.endswith(":")]
         body = self._text(made.body or unit.body)
         return OutboundRequest(name, unit.meta.id, "POST", made.url, shown, body, note, cause)

@@ -61,6 +61,16 @@ def message_headers(fixed: Sequence[str], meta: MessageMeta, carried: Headers, n
     return headers
 
 
+def forwarded_headers(to: DestinationSpec, meta: MessageMeta) -> list[str]:
+    """Return the lines of the original request that the destination asks for and the message has."""
+    if not (isinstance(to, HttpDestination) and to.forward_headers):
+        return []
+    kept = meta.request_headers
+    return [
+        f"{name}: {ascii_value(kept[name.lower()].encode())}" for name in to.forward_headers if name.lower() in kept
+    ]
+
+
 @lru_cache(maxsize=4_096)
 def _attribute_header(name: str) -> str:
     attribute = name.removeprefix("ce_")

@@ -60,11 +60,15 @@ def encode(value: Any, where: str) -> bytes:
 
 
 class CompiledSteps:
-    """Sequence of steps over one decoded body."""
+    """Sequence of steps over one decoded body.
+
+    keeps_body: True if no step changes the body, so that its original bytes are passed on
+    """
 
     def __init__(self, where: str, steps: Sequence[Step], salt: bytes = b"", first: int = 0) -> None:
         self.where, self._first, self._steps = where, first, steps
         self._edits = [compile_step(step, salt) for step in steps]
+        self.keeps_body = all(isinstance(step, FilterStep | PeekStepSpec) for step in steps)
 
     @property
     def parts(self) -> int:

@@ -22,7 +22,7 @@ class TapRecord(Struct, array_like=True, frozen=True):
 
     at_us:  event time in microseconds since 1970, at most the ingest time
     by:     values of the key, as JSON
-    values: one value per aggregate, or null
+    values: one value per aggregate, in the order of their names, or null
     """
 
     pipe: str
@@ -89,8 +89,9 @@ class CompiledTap:
         self.name, self.node = name, window_node(name)
         self.definition = _sorted.encode(window)
         self._by = [compile_path(path) for path in window.by]
-        # an aggregate without a path counts every event
-        self._values = [None if value.of is None else compile_path(value.of) for value in window.values.values()]
+        # In the order of the names, as in the definition. An aggregate without a path counts every event.
+        ordered = [window.values[name] for name in sorted(window.values)]
+        self._values = [None if value.of is None else compile_path(value.of) for value in ordered]
         self._late_us = window.late_s * SECOND_US
 
     def tap(self, meta: MessageMeta, body: Any) -> TapRecord | None:

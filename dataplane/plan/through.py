@@ -167,6 +167,8 @@ class _Pass:
             if value is DROPPED:
                 self._end(_NORMALIZE, "filtered", "filter", unit.meta)
                 return False
+            if steps.keeps_body:
+                return True
             unit.write(value)
             if last:
                 unit.written(steps.where)
@@ -222,6 +224,8 @@ class _Pass:
         if stage.is_idle:
             return unit.written(stage.where)
         self._check()
+        if stage.before.keeps_body:
+            return None if stage.before(unit.read(), unit.about) is DROPPED else unit.written(stage.where)
         value = stage.before(unit.read() if is_sole else decode(unit.written(stage.where)), unit.about)
         return None if value is DROPPED else encode(value, stage.where)
 

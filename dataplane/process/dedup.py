@@ -77,6 +77,8 @@ class DedupRequests:
 
 
 def _identity(pipe: str, identity: DedupIdentity, item: ProcessItem) -> bytes | None:
+    if identity.by_key:
+        return identity.of_key(item.meta)
     try:
         return identity.of(pipe, item.read())
     except StageError:  # not JSON: the steps decide if that is an error

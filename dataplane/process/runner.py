@@ -236,20 +236,24 @@ class Runner:
         """
         if steps.is_idle:
             return items
-        remaining = []
+        remaining, keeps_body = [], steps.keeps_body
         for item in items:
             try:
                 if run.budget is not None:
                     run.budget.check()
                 value = steps(decode(item.body or b"") if item.value is UNREAD else item.value, item.about)
-                body = encode(value, steps.where) if last and value is not DROPPED else None
+                is_encoded = last and not keeps_body and value is not DROPPED
+                body = encode(value, steps.where) if is_encoded else None
             except StageError as exc:
                 self.dead_letter(run, "normalize", item, exc)
                 continue
             if value is DROPPED:
                 run.filtered("normalize", "filter", item.meta)
             else:
-                item.value, item.body = value if body is None else UNREAD, body
+                if keeps_body:
+                    item.value = value
+                else:
+                    item.value, item.body = value if body is None else UNREAD, body
                 remaining.append(item)
         if steps.peeks:
             self._tail.show("normalize", items)
@@ -382,12 +386,21 @@ class Runner:
         if run.budget is not None:
             run.budget.check()
         stage = plan.transform[item.meta.destination]
+        if stage.before.keeps_body:
+            return self._unchanged(run, stage, item)
         sole = plan.has_one_destination or item.ways == 1
         value = stage.before(item.read() if sole else decode(item.written(stage.where)), item.about)
         if value is DROPPED:
             run.filtered(transform_node(item.meta.destination), "filter", item.meta)
             return None
         return encode(value, stage.where)
+
+    def _unchanged(self, run: MessageRun, stage: CompiledStage, item: ProcessItem) -> bytes | None:
+        """Return the body as it is, None if the steps filter it. Raises StageError."""
+        if stage.before(item.read(), item.about) is not DROPPED:
+            return item.written(stage.where)
+        run.filtered(transform_node(item.meta.destination), "filter", item.meta)
+        return None
 
 
 def _times(items: list[ProcessItem]) -> list[int]:

@@ -3,7 +3,8 @@
 Every process that uses look-up tables has this thread; a file lock elects the one that writes. When its holder exits,
 the lock is released and the next one continues from the offset in the store. Without Kafka the store stays unchanged.
 Once a second the replicator compares its position with the end of the topic; the time of the last such comparison at
-which the store had every record is the age of this host's copy.
+which the store had every record is the age of this host's copy. Then it also repeats rows of which compaction would
+keep an older version.
 """
 
 import fcntl
@@ -16,7 +17,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from dataplane.names import LOOKUP_TOPIC
@@ -29,6 +30,7 @@ ELECT_S: Final = 0.5  # interval at which the other processes try to get the loc
 CONFIRM_S: Final = 1.0  # interval at which the holder asks for the end of the topic
 CHECK_S: Final = 10.0  # interval at which the holder checks that the topic was not recreated
 FULL_S: Final = 30.0  # interval of retries while the store is full
+MOST_REPEATED: Final = 1_000  # rows that are repeated after a confirmation
 READ: Final = 10_000  # records in one transaction
 REQUEST_S: Final = 2.0
 
@@ -132,8 +134,8 @@ class LookupReplicator:
             if position.topic_id:
                 log.warning("the topic of look-up tables was recreated: reading it from its beginning")
             self._store.begin_topic(topic_id)
+        self._next_offset = self._store.index_changes().offset
         consumer = Consumer(_settings(self._kafka))
-        self._next_offset = self._store.position().offset
         consumer.assign([TopicPartition(LOOKUP_TOPIC, 0, self._next_offset)])
         self._reported = ""
         return consumer
@@ -153,6 +155,23 @@ class LookupReplicator:
             return
         if self._next_offset >= end:
             self._store.confirm(asked_us)
+            self._repeat_late_rows()
+
+    def _repeat_late_rows(self) -> None:
+        """Write the current version of rows whose last record is a late one to the topic, of which compaction keeps it.
+
+        A host that reads the compacted topic would otherwise have the older row. Every host does so: its record is a
+        repeat to the others. What Kafka does not accept is written again after the next confirmation.
+        """
+        rows = self._store.late_rows(MOST_REPEATED)
+        if not rows:
+            return
+        producer = Producer(_common(self._kafka) | {"acks": "all"})
+        for key, value in rows:
+            producer.produce(LOOKUP_TOPIC, value, key, partition=0)
+        if left := producer.flush(REQUEST_S):
+            producer.purge()
+            log.warning("look-up tables: %s rows after late records are not repeated yet", left)
 
     def _topic_id(self) -> str:
         """Return Kafka's id of the topic. Raises KafkaException, TopicMissingError."""
@@ -169,7 +188,7 @@ class LookupReplicator:
             raise
 
     def _store_all(self, messages: Sequence[Message]) -> None:
-        records, next_offset, position = [], -1, self._next_offset
+        records, offsets, next_offset, position = [], list[int](), -1, self._next_offset
         for message in messages:
             error = message.error()
             if error is not None:
@@ -183,8 +202,9 @@ class LookupReplicator:
             position = next_offset = message.offset() + 1  # lower than before, if the consumer began again
             if message.value() is not None:  # a tombstone only removes a deleted table's records from the topic
                 records.append((message.key() or b"", message.value()))
+                offsets.append(message.offset())
         if next_offset >= 0:
-            self._store.apply(records, next_offset)
+            self._store.apply(records, next_offset, offsets)
         self._next_offset = position
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dataplane.addresses import DEFAULT_KAFKA, DEFAULT_WEB, INGEST_PORT
+from dataplane.addresses import DEFAULT_INGEST, DEFAULT_KAFKA, DEFAULT_WEB, INGEST_PORT
 from dataplane.record_limits import BODY_BYTES
 from dataplane.spec.clusters import Clusters, parse_clusters
 from dataplane.spec.guard import Network, parse_networks
@@ -21,6 +21,7 @@ class DataPlaneSettings(Struct, frozen=True):
     kafka: str  # PENSTOCK_KAFKA: bootstrap servers
     var: Path  # PENSTOCK_VAR: directory of snapshots, journals and logs
     fernet_keys: tuple[str, ...]  # PENSTOCK_FERNET_KEYS: comma-separated, the first encrypts
+    ingest_url: str  # PENSTOCK_INGEST_URL: base URL of ingest, as senders see it
     ingest_host: str  # PENSTOCK_INGEST_HOST
     ingest_port: int  # PENSTOCK_INGEST_PORT
     grace_s: int  # PENSTOCK_GRACE_S: how late an event may arrive and still count in its own minute
@@ -53,6 +54,7 @@ def settings_from(env: Mapping[str, str] = os.environ) -> DataPlaneSettings:
         kafka=env.get("PENSTOCK_KAFKA", DEFAULT_KAFKA),
         var=Path(env.get("PENSTOCK_VAR", "var")).absolute(),
         fernet_keys=tuple(filter(None, env.get("PENSTOCK_FERNET_KEYS", "").split(","))),
+        ingest_url=(env.get("PENSTOCK_INGEST_URL") or DEFAULT_INGEST).rstrip("/"),
         ingest_host=env.get("PENSTOCK_INGEST_HOST", "127.0.0.1"),
         ingest_port=int(env.get("PENSTOCK_INGEST_PORT", str(INGEST_PORT))),
         grace_s=int(env.get("PENSTOCK_GRACE_S", "60")),

@@ -336,6 +336,7 @@ def _verdicts(plan: CompiledPlan, run_: DryRun, one: SampleEvent, follow: str) -
             break
         if trace.node == "route" and plan.route is not None:
             meta = MessageMeta(1, one.id, one.pipe, one.revision, one.source, one.event_time_us, one.now_us, 0)
+            meta.request_headers = one.headers
             try:
                 return plan.route.verdicts(decode(body), about(meta))
             except (StageError, EvaluationError, CostLimitError):

@@ -111,6 +111,7 @@ class HttpDestination(Struct, tag="http", tag_field="type", forbid_unknown_field
     after_dead: with `ordered`: a key continues after a dead letter (`go-on`), or is held
     template:   path, headers and body of a request, computed from the message
     encoding:   Avro in place of JSON
+    forward_headers: names of headers of the original request to send, of those that the source keeps
     """
 
     url: Url
@@ -126,6 +127,7 @@ class HttpDestination(Struct, tag="http", tag_field="type", forbid_unknown_field
     headers: Annotated[dict[HeaderName, HeaderValue], Meta(max_length=20)] = {}
     template: RequestTemplate | None = None
     encoding: AvroEncoding | UnsetType = UNSET  # omitted unless set: earlier releases of the data plane refuse it
+    forward_headers: Annotated[list[HeaderName], Meta(max_length=20)] | UnsetType = UNSET
     from_: Beginning | UnsetType = field(default=UNSET, name="from")  # omitted unless set, as `encoding`
 
 
@@ -145,6 +147,8 @@ def check_http(path: str, destination: HttpDestination) -> None:
         _check_template(f"{path}.template", destination, destination.template)
     if destination.encoding is not UNSET and destination.batch is not None:
         raise SpecError(f"{path}.encoding", "must be left out if the destination has a batch, which is JSON")
+    if destination.forward_headers:
+        _check_forwarded(f"{path}.forward_headers", destination, destination.forward_headers)
     match destination.auth:
         case HeaderAuth(name):
             _check_header_name(f"{path}.auth.name", name)
@@ -153,6 +157,20 @@ def check_http(path: str, destination: HttpDestination) -> None:
                 raise SpecError(f"{path}.auth.name", f"must not be one of `headers`, got {name}")
         case OAuth2(token_url):
             check_url(f"{path}.auth.token_url", token_url)
+
+
+def _check_forwarded(path: str, destination: HttpDestination, names: list[str]) -> None:
+    """Check that a header of the original request takes the place of no other. Raises SpecError."""
+    if destination.batch is not None:
+        raise SpecError(path, "must be left out if the destination has a batch: each message has its own headers")
+    template, auth = destination.template or RequestTemplate(), destination.auth
+    taken = {*map(str.lower, destination.headers), *map(str.lower, template.headers)}
+    taken |= {auth.name.lower()} if isinstance(auth, HeaderAuth) else set()
+    for name in names:
+        _check_own_header(path, name)
+        if name.lower() in taken:
+            raise SpecError(path, f"needs each header once, got {name}")
+        taken.add(name.lower())
 
 
 def _check_pattern(path: str, pattern: str) -> int:

@@ -9,6 +9,7 @@ import zlib
 from typing import Final
 
 PREFIX: Final = "psk_"  # of keys to sources
+URL_PREFIX: Final = "psh_"  # of the secret part of a webhook URL: no key, or it would pass without a signature
 RANDOM_BYTES: Final = 20
 PREFIX_CHARS: Final = 12  # shown to people: `psk_` and 40 of the 160 bits
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford base 32: no i, l, o, u

@@ -19,7 +19,7 @@ class HttpSource(Struct, tag="http", tag_field="type", forbid_unknown_fields=Tru
     spread_key: distribute the events of each key over all partitions, as a key with too many events needs. They then
                 have no order, so no destination may be ordered or a topic.
     sequence:   path of a number, or of a TimeUuid, that grows with each event of a key: gaps and reorderings are
-                reported (dataplane.plan.sequence)
+                reported
     """
 
     event_time: FieldPath | None = None

@@ -37,7 +37,7 @@ def main() -> int:
     port = int(os.environ.get("PENSTOCK_TABLES_PORT", "") or TABLES_PORT)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(serve(app, settings.ingest_host, port, drain_s=DRAIN_S))
+            runner.run(serve(app, settings.ingest_host, port, drain_s=DRAIN_S, on_stop=app.stop))
     finally:
         lookups.close()
     return 0

@@ -1,7 +1,8 @@
 """Read this host's look-up tables for the bearer of an access token. Each answer reads one pinned snapshot."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
@@ -41,13 +42,7 @@ class TableReader:
 
         The snapshot is closed before the answer is sent: no slow client keeps the store from reusing its pages.
         """
-        access = self._access(query.table, authorization)
-        store, lag_s = self._lookups.opened(), self.lag_s
-        if store is None or lag_s is None:
-            raise QueryRefusedError(503, "not-ready", "this host has not read the look-up topic to its end yet")
-        pinned = store.pin()
-        try:
-            _check_table(pinned, access)
+        with self.pinned(self.access(query.table, authorization)) as (pinned, lag_s):
             match query:
                 case RowQuery():
                     return _row(pinned, query)
@@ -55,10 +50,35 @@ class TableReader:
                     return _rows(pinned, query)
                 case TableQuery():
                     return _state(pinned, query, lag_s)
+
+    @contextmanager
+    def pinned(self, access: TableAccess) -> Iterator[tuple[PinnedTables, float]]:
+        """Pin a snapshot that has the table of `access`; yield it and the lag. Raises QueryRefusedError."""
+        if access.until_s <= self._clock():
+            raise QueryRefusedError(401, "token-invalid", "the access token has expired: request a new one")
+        store, lag_s = self._lookups.opened(), self.lag_s
+        if store is None or lag_s is None:
+            raise QueryRefusedError(503, "not-ready", "this host has not read the look-up topic to its end yet")
+        pinned = store.pin()
+        try:
+            _check_table(pinned, access)
+            yield pinned, lag_s
         finally:
             pinned.close()
 
-    def _access(self, table: str, authorization: bytes) -> TableAccess:
+    def last_changes(self, tables: Iterable[str]) -> dict[str, int]:
+        """Return the position of each table's newest change; none while the store is closed."""
+        store = self._lookups.opened()
+        if store is None:
+            return {}
+        pinned = store.pin()
+        try:
+            return {table: pinned.last_change(table) for table in tables}
+        finally:
+            pinned.close()
+
+    def access(self, table: str, authorization: bytes) -> TableAccess:
+        """Return the claims of the bearer's token. Raises QueryRefusedError unless they permit to read `table`."""
         scheme, _, token = authorization.decode("latin-1").partition(" ")
         if scheme.lower() != BEARER or not token:
             raise QueryRefusedError(401, "token-missing", "needs the header Authorization: Bearer <access token>")

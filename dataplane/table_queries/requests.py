@@ -1,7 +1,8 @@
 """Parse the target of a table query strictly: table, key, prefix, cursor and limit. Pure."""
 
 import re
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, Literal
 from urllib.parse import unquote_to_bytes
 
 from msgspec import Struct
@@ -9,9 +10,11 @@ from msgspec import Struct
 from dataplane.tables.lookups import MAX_KEY_BYTES
 from dataplane.tables.query_protocol import DEFAULT_ROWS, MOST_ROWS, PATH
 
-_TARGET: Final = re.compile(rb"%s/([a-z0-9_]{1,32})(?:/(rows)(?:/(.+))?)?" % PATH.encode())
+_TARGET: Final = re.compile(rb"%s/([a-z0-9_]{1,32})(?:/(changes)|/(rows)(?:/(.+))?)?" % PATH.encode())
 _ESCAPES: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
-_PARAMETERS: Final = (b"prefix", b"after", b"limit")
+_PAGE_PARAMETERS: Final = (b"prefix", b"after", b"limit")
+_CHANGE_PARAMETERS: Final = (b"key", b"prefix", b"from")
+_POSITION: Final = re.compile(rb"([0-9a-f]{8})-([0-9]{1,19})")
 
 TITLES: Final = {
     "not-found": "Not found",
@@ -22,6 +25,7 @@ TITLES: Final = {
     "token-missing": "No access token",
     "token-invalid": "Access token is not valid",
     "table-not-allowed": "Access token is for another table",
+    "too-many-streams": "Too many open streams",
     "not-ready": "The table has not reached this host yet",
     "internal": "Internal error",
 }
@@ -59,15 +63,43 @@ class PrefixQuery(Struct, frozen=True):
     limit: int
 
 
-def parse_query(raw_path: bytes, query: bytes) -> TableQuery | RowQuery | PrefixQuery:
-    """Return the request that an encoded path and query string name. Raises QueryRefusedError."""
+class StreamPosition(Struct, frozen=True):
+    """Position at which a stream continues: the next offset of the log with this id."""
+
+    log: str
+    offset: int
+
+
+class ChangeQuery(Struct, frozen=True):
+    """Request for the changes of a table: of one row (`key`), or of the rows whose keys start with `prefix`.
+
+    start: "now", "snapshot" (the current rows first), or the position at which an earlier stream ended
+    """
+
+    table: str
+    key: str | None
+    prefix: str
+    start: Literal["now", "snapshot"] | StreamPosition
+
+
+AnyQuery = TableQuery | RowQuery | PrefixQuery | ChangeQuery
+
+
+def parse_query(raw_path: bytes, query: bytes, last_event_id: bytes = b"") -> AnyQuery:
+    """Return the request that an encoded path and query string name. Raises QueryRefusedError.
+
+    last_event_id: header of that name, of a stream of changes
+    """
     found = _TARGET.fullmatch(raw_path)
     if found is None:
-        raise QueryRefusedError(404, "not-found", f"needs {PATH}/<table>, {PATH}/<table>/rows or a key below it")
-    table, rows, key = found.groups()
+        wanted = f"needs {PATH}/<table>, {PATH}/<table>/changes, {PATH}/<table>/rows or a key below it"
+        raise QueryRefusedError(404, "not-found", wanted)
+    table, changes, rows, key = found.groups()
+    if changes:
+        return _change_query(table.decode(), _parameters(query, _CHANGE_PARAMETERS), last_event_id)
     if key is not None:
         return RowQuery(table.decode(), _key(key, "the key", "key-invalid"))
-    return _prefix_query(table.decode(), _parameters(query)) if rows else TableQuery(table.decode())
+    return _prefix_query(table.decode(), _parameters(query, _PAGE_PARAMETERS)) if rows else TableQuery(table.decode())
 
 
 def _prefix_query(table: str, given: dict[bytes, bytes]) -> PrefixQuery:
@@ -81,13 +113,41 @@ def _prefix_query(table: str, given: dict[bytes, bytes]) -> PrefixQuery:
     )
 
 
-def _parameters(query: bytes) -> dict[bytes, bytes]:
+def _change_query(table: str, given: dict[bytes, bytes], last_event_id: bytes) -> ChangeQuery:
+    key, prefix = (given.get(name, b"").replace(b"+", b"%20") for name in (b"key", b"prefix"))
+    if b"key" in given and (prefix or not key):
+        raise QueryRefusedError(400, "parameter-invalid", "needs key or prefix, not both, and no empty key")
+    return ChangeQuery(
+        table,
+        _key(key, "key", "parameter-invalid") if b"key" in given else None,
+        _key(prefix, "prefix", "parameter-invalid") if prefix else "",
+        _start(given.get(b"from", b"now"), last_event_id),
+    )
+
+
+def _start(text: bytes, last_event_id: bytes) -> Literal["now", "snapshot"] | StreamPosition:
+    if last_event_id:
+        found = _POSITION.fullmatch(last_event_id)
+        if found is None:
+            raise QueryRefusedError(
+                400, "parameter-invalid", "Last-Event-ID: needs the id of an event of such a stream"
+            )
+        return StreamPosition(found[1].decode(), int(found[2]))
+    if text == b"now":
+        return "now"
+    if text == b"snapshot":
+        return "snapshot"
+    raise QueryRefusedError(400, "parameter-invalid", "from: needs now or snapshot")
+
+
+def _parameters(query: bytes, known: Sequence[bytes]) -> dict[bytes, bytes]:
     """Return the parameters, still encoded. Raises QueryRefusedError for an unknown or a repeated one."""
     given: dict[bytes, bytes] = {}
     for part in filter(None, query.split(b"&")):
         name, _, value = part.partition(b"=")
-        if name not in _PARAMETERS or name in given:
-            raise QueryRefusedError(400, "parameter-invalid", "needs prefix, after and limit, each at most once")
+        if name not in known or name in given:
+            names = b", ".join(known).decode()
+            raise QueryRefusedError(400, "parameter-invalid", f"needs the parameters {names}, each at most once")
         given[name] = value
     return given
 

@@ -30,6 +30,7 @@ from dataplane.tables.records import (
     SchemaRecord,
     StopRecord,
     SubjectRecord,
+    WebhookRecord,
     api_key_key,
     cell_key,
     decode_record,
@@ -42,6 +43,7 @@ from dataplane.tables.records import (
     schema_key,
     stop_key,
     subject_key,
+    webhook_key,
 )
 
 MAX_SNAPSHOT_AGE_S: Final = 12 * 3600
@@ -122,6 +124,10 @@ class ControlTable:
     def event_types(self, pipe: str, source: str) -> EventTypesRecord | None:
         """Return the event types of a source; None if it has none."""
         return self._get(event_types_key(pipe, source), EventTypesRecord)
+
+    def webhook(self, pipe: str, source: str) -> WebhookRecord | None:
+        """Return the webhook settings of a source; None if it has no URL of its own."""
+        return self._get(webhook_key(pipe, source), WebhookRecord)
 
     def destination(self, pipe: str, name: str) -> DestinationRecord | None:
         """Return the current record of a destination; None if there is none."""

@@ -6,20 +6,24 @@ The service is `dataplane.table_queries`; the management plane is one of its cli
 import zlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import quote
 
 from msgspec import Raw, Struct
 
 from dataplane.tables.lookups import VERSIONS_PER_US
-from dataplane.tables.pinned_tables import StoredRow
+from dataplane.tables.pinned_tables import StoredRow, TableChange
 
 PATH: Final = "/v1/tables"
 MOST_ROWS: Final = 1_000  # of a response
 DEFAULT_ROWS: Final = 100
 MOST_BYTES: Final = 256 * 1024  # of the rows of a response, which the last row may exceed
 MOST_READ: Final = 2_000  # entries that a request reads, removed rows included
+MOST_STREAMS: Final = 1_000  # open streams of changes of a host
+MOST_STREAMS_OF_TENANT: Final = 100
+HEARTBEAT_S: Final = 15.0  # of a stream without changes
 _FIRST_STREAMED: Final = 946_684_800_000_000 * VERSIONS_PER_US  # 2000-01-01; other rows are numbered from 1
+_ONE_LINE: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
 class RowAnswer(Struct, frozen=True):
@@ -39,6 +43,16 @@ class RowPageAnswer(Struct, frozen=True):
 
     rows: list[RowAnswer]
     after: str
+
+
+class ChangeEvent(Struct, frozen=True):
+    """Data of a server-sent event: a row that was written, or removed. `row`: None if it was removed."""
+
+    key: str
+    operation: Literal["upsert", "delete"]
+    row: Raw | None
+    version: str
+    changed_at: str | None
 
 
 class TableAnswer(Struct, frozen=True):
@@ -69,6 +83,13 @@ def row_answer(found: StoredRow) -> RowAnswer:
     return RowAnswer(found.key, Raw(found.row), str(found.version), changed_at(found.version))
 
 
+def change_event(change: TableChange) -> ChangeEvent:
+    """Return a change as it is sent. The row is one line: in JSON, line breaks are only between values."""
+    row = Raw(change.row.translate(_ONE_LINE)) if change.row is not None else None
+    operation: Literal["upsert", "delete"] = "delete" if row is None else "upsert"
+    return ChangeEvent(change.key, operation, row, str(change.version), changed_at(change.version))
+
+
 def changed_at(version: int) -> str | None:
     """Return the time in a version of a row, in RFC 3339; None if no event wrote that version."""
     if version < _FIRST_STREAMED:
@@ -96,6 +117,11 @@ def table_path(table: str) -> str:
 def rows_path(table: str) -> str:
     """Return the path of a table's rows."""
     return f"{PATH}/{table}/rows"
+
+
+def changes_path(table: str) -> str:
+    """Return the path of the stream of a table's changes."""
+    return f"{PATH}/{table}/changes"
 
 
 def row_path(table: str, key: str) -> str:

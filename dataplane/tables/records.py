@@ -153,6 +153,24 @@ class EventTypesRecord(Struct, tag="event-types", tag_field="kind", frozen=True)
     subjects: dict[str, str]
 
 
+class WebhookRecord(Struct, tag="webhook", tag_field="kind", frozen=True):
+    """Settings of a source that takes requests of one kind of sender at a URL of its own.
+
+    The secret part of the URL is an API key's record. A release that does not know this kind answers 404 there.
+
+    preset:  name in dataplane.webhooks.PRESETS
+    secrets: Fernet tokens of the sender's secrets, the newest first; a request needs the signature of one
+    headers: names of request headers that events keep besides those of the preset
+    """
+
+    pipe: str
+    source: str
+    version: int
+    preset: str
+    secrets: list[str] = []
+    headers: list[str] = []
+
+
 class DestinationRecord(Struct, tag="destination", tag_field="kind", frozen=True):
     """Current settings of a destination; retries of old messages use them too, so that a corrected URL applies to them.
 
@@ -294,6 +312,7 @@ Record = (
     | SchemaRecord
     | SubjectRecord
     | EventTypesRecord
+    | WebhookRecord
     | DestinationRecord
     | RedriveRecord
     | StopRecord
@@ -347,6 +366,11 @@ def event_types_key(pipe: str, source: str) -> str:
     return f"event-types/{pipe}/{source}"
 
 
+def webhook_key(pipe: str, source: str) -> str:
+    """Return the key of the record of a source's webhook settings."""
+    return f"webhook/{pipe}/{source}"
+
+
 def destination_key(pipe: str, name: str) -> str:
     """Return the key of a destination's record."""
     return f"destination/{pipe}/{name}"
@@ -385,6 +409,7 @@ _KEYS: Final[Mapping[type[Record], Callable[[Any], str]]] = {
     SchemaRecord: lambda one: schema_key(one.pipe, one.source),
     SubjectRecord: lambda one: subject_key(one.tenant, one.subject),
     EventTypesRecord: lambda one: event_types_key(one.pipe, one.source),
+    WebhookRecord: lambda one: webhook_key(one.pipe, one.source),
     DestinationRecord: lambda one: destination_key(one.pipe, one.name),
     RedriveRecord: lambda one: redrive_key(one.move),
     StopRecord: lambda one: stop_key(one.cell),

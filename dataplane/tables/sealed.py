@@ -5,14 +5,23 @@ therefore contains its place, and the reader states where it found the token: `<
 or a tenant. A pipe never changes its tenant, so its id identifies the tenant too.
 """
 
+from collections.abc import Callable
 from typing import Final
 
+from cryptography.fernet import Fernet, MultiFernet
+
 _END: Final = "\n"
+Opener = Callable[[str], str]
 
 
 def signing_place(pipe: str, destination: str) -> str:
     """Return the place of a destination's signing secrets."""
     return f"{pipe}/{destination}/secret"
+
+
+def webhook_place(pipe: str, source: str) -> str:
+    """Return the place of the secrets with which a source's sender signs."""
+    return f"{pipe}/{source}/webhook"
 
 
 def credential_place(pipe: str, destination: str) -> str:
@@ -43,3 +52,15 @@ def unbind(text: str, place: str) -> str:
     if found != place:
         raise ValueError("the secret belongs to another row or field")
     return secret
+
+
+def opener(fernet_keys: tuple[str, ...]) -> Opener:
+    """Return a function that decrypts Fernet tokens with any of the keys; it raises ValueError or InvalidToken."""
+    if not fernet_keys:
+        return _no_keys
+    fernet = MultiFernet([Fernet(key) for key in fernet_keys])
+    return lambda token: fernet.decrypt(token).decode()
+
+
+def _no_keys(_token: str) -> str:
+    raise ValueError("PENSTOCK_FERNET_KEYS: needs at least one key, got none")

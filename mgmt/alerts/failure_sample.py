@@ -28,14 +28,15 @@ def sample_of(letter: DeadLetter, destination: Destination | None) -> dict[str, 
     to = destination_of(destination.config) if destination is not None else None
     if isinstance(to, HttpDestination):
         request = _request(letter, to)
-        sample |= {"request": request, "curl": as_curl(request)}
+        sample |= {"request": request, "curl": request_curl(request)}
     return sample
 
 
-def as_curl(request: dict[str, Any]) -> str:
+def request_curl(request: dict[str, Any]) -> str:
     """Return the request as a curl command, which reads the body from the file message.json."""
-    headers = " ".join(f"-H {shlex.quote(f'{name}: {value}')}" for name, value in request["headers"].items())
-    return f"curl -X {request['method']} {shlex.quote(request['url'])} {headers} --data-binary @message.json"
+    headers = [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in request["headers"].items()]
+    parts = [f"curl -sS -X {request['method']} {shlex.quote(request['url'])}", *headers, "--data-binary @message.json"]
+    return " \\\n  ".join(parts)
 
 
 def _request(letter: DeadLetter, to: HttpDestination) -> dict[str, Any]:

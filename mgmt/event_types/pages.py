@@ -127,7 +127,7 @@ def _page(
         "subjects": sorted({*subjects, *(one.subject.name for one in types)}),
         "error_at": error[0] if error else "",
         "error": error[1] if error else "",
-        "curl": as_curl(path, body),
+        "curl": as_curl(path, body, method="PUT"),
     }
     return show(request, "event_types/event_types.html", context, tenant=source.pipe.tenant, status=status)
 

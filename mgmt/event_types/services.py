@@ -1,6 +1,5 @@
 """Services of event types: bind subjects of the schema registry to a source."""
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -14,13 +13,12 @@ from mgmt.audit.services import record
 from mgmt.errors import EventTypesConflictError, InvalidValue, LimitReachedError, PipeClosedError
 from mgmt.event_types.queries import bound_subjects
 from mgmt.models import EventType, Pipe, Source, SourceEventTypes, Subject, User
+from mgmt.pipes.header_names import names_a_header_without_secrets
 from mgmt.quotas.services import hold_tenant
 
 MAX_TYPES: Final = 20  # of one source; ingest compiles them all
 MAX_BOUND: Final = 50  # subjects that a tenant's sources use; each data-plane process holds up to 512 kB of each
 MAX_NAME: Final = 255
-_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}")
-_SECRET_HEADERS: Final = frozenset({"authorization", "cookie", "proxy-authorization"})
 log = structlog.get_logger(__name__)
 
 
@@ -73,7 +71,7 @@ def _checked_place(type_from: str) -> str:
             raise InvalidValue("type_from", "needs a path of field names divided by dots, such as field:type") from exc
     elif type_from.startswith(TYPE_IN_HEADER):
         name = type_from.removeprefix(TYPE_IN_HEADER).lower()
-        if not _HEADER_NAME.fullmatch(name) or name in _SECRET_HEADERS:
+        if not names_a_header_without_secrets(name):
             raise InvalidValue("type_from", "needs the name of a header without secrets, such as header:x-event-type")
         type_from = TYPE_IN_HEADER + name
     elif type_from:

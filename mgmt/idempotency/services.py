@@ -14,6 +14,7 @@ from django.db import connection
 
 from mgmt.errors import IdempotencyKeyInUseError, IdempotencyKeyReusedError, RolesChangedError
 from mgmt.models import IdempotentResponse, User
+from mgmt.tenancy.row_scope import all_tenants
 from mgmt.tenancy.secrets import decrypt, encrypt
 
 KEYS_FOR: Final = timedelta(hours=24)
@@ -96,7 +97,8 @@ def store_response(request: KeyedRequest, response: StoredResponse, now: datetim
     )
 
 
+@all_tenants("authentication")
 def _roles_of(user: User) -> str:
-    """Return the SHA-256 of the user's roles: a response is replayed only to a user who may still do the same."""
+    """Return the SHA-256 of what the user may do: a response is replayed only to one who may still do the same."""
     roles = sorted(user.memberships.values_list("tenant_id", "role"))
-    return hashlib.sha256(json.dumps(roles).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([roles, user.sso_connection_id]).encode()).hexdigest()

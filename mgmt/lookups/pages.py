@@ -15,7 +15,7 @@ from django.shortcuts import redirect
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dataplane.tables.query_protocol import row_path
+from dataplane.tables.query_protocol import changes_path, row_path
 from mgmt import services
 from mgmt.lookups.queries.feeds import feeds_of, revisions_using
 from mgmt.lookups.queries.rows import LookupRowLine, LookupRowPage, all_rows, row_line, row_text, rows_of
@@ -27,6 +27,7 @@ from mgmt.models import LookupRow, LookupTable, Tenant
 from mgmt.web import access
 from mgmt.web.export import KINDS, export
 from mgmt.web.rendering import as_curl, for_members, once, selected_tenant, show, viewer_of
+from mgmt.web.snippets import changes_curl, row_curl
 
 _COLUMNS: Final = ("id", "name", "row_count", "progress", "changed_at")
 _MODES: Final = ("merge", "replace")
@@ -224,8 +225,14 @@ def _query_curl(found: LookupTable) -> str:
     """Return the curl command of a table query; "" if the installation offers none."""
     if not settings.PENSTOCK_TABLES_URL:
         return ""
-    url = f"{settings.PENSTOCK_TABLES_URL}{row_path(found.id, 'KEY')}"
-    return f"curl -H 'Authorization: Bearer TOKEN' {url}"
+    return row_curl(url=f"{settings.PENSTOCK_TABLES_URL}{row_path(found.id, '')}")
+
+
+def _changes_curl(found: LookupTable) -> str:
+    """Return the curl command that follows a table's changes; "" if the installation offers no direct access."""
+    if not settings.PENSTOCK_TABLES_URL:
+        return ""
+    return changes_curl(url=f"{settings.PENSTOCK_TABLES_URL}{changes_path(found.id)}")
 
 
 def _page(request: HttpRequest, found: LookupTable, more: Mapping[str, Any], status: int = 200) -> HttpResponse:
@@ -241,8 +248,9 @@ def _page(request: HttpRequest, found: LookupTable, more: Mapping[str, Any], sta
         "may_enter_rows": not feeds,
         "looked_up": looked_up,
         "get_row": once(partial(_looked_up, found, looked_up)) if may_read else None,
-        "access_curl": as_curl(f"lookup-tables/{found.id}/access/", {}) if status_now.stream_fed else "",
+        "access_curl": as_curl(f"lookup-tables/{found.id}/access/", {}),
         "query_curl": _query_curl(found),
+        "changes_curl": _changes_curl(found),
         "begins": begins,
         "query": urlencode({"q": begins}) if begins else "",
         "after": after,

@@ -29,7 +29,9 @@ class TableFeedOut(serializers.Serializer[Any]):
 
 
 class LookupTableOut(serializers.Serializer[Any]):
-    """A look-up table. Needs the mapping `feeds` (mgmt.lookups.queries.feeds.feeds_of) in its context."""
+    """A look-up table."""
+
+    # The context needs `feeds`, as mgmt.lookups.queries.feeds.feeds_of returns it.
 
     id = serializers.CharField()
     name = serializers.CharField(help_text="Name by which `enrich` steps refer to the table.")

@@ -13,6 +13,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from dataplane.spec import destination_of, endpoint_of
+from dataplane.spec.keys import URL_PREFIX
 from mgmt.cells.models.cells import Cell
 from mgmt.ids import id_maker
 from mgmt.tenancy.models import Tenant
@@ -162,6 +163,11 @@ class ApiKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.prefix}..."
+
+    @property
+    def use(self) -> str:
+        """`url` for the secret part of a webhook URL, `key` for an API key."""
+        return "url" if self.prefix.startswith(URL_PREFIX) else "key"
 
 
 class Destination(models.Model):

@@ -105,6 +105,13 @@ class KeyIn(StrictSerializer):
     expires_in_days = serializers.IntegerField(
         required=False, allow_null=True, default=None, min_value=1, max_value=MAX_KEY_DAYS, help_text="Default: never."
     )
+    use = serializers.ChoiceField(
+        choices=["key", "url"],
+        required=False,
+        default="key",
+        help_text="`url`: the secret part of a URL, for the sender of the source's webhook settings. It cannot be used "
+        "as an API key.",
+    )
 
 
 class RotationIn(StrictSerializer):
@@ -222,6 +229,9 @@ class KeyOut(serializers.Serializer[Any]):
     id = serializers.CharField()
     source = serializers.CharField(source="source.name")  # type: ignore[assignment]
     label = serializers.CharField()  # type: ignore[assignment]
+    use = serializers.ChoiceField(
+        choices=["key", "url"], help_text="`url`: the secret part of a webhook URL; `key`: an API key."
+    )
     prefix = serializers.CharField(help_text="The key's first characters.")
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField(allow_null=True, help_text="Ingest refuses it from then on; null: never.")
@@ -231,7 +241,8 @@ class KeyOut(serializers.Serializer[Any]):
 class NewKeyOut(KeyOut):
     """A new API key. `key` is returned only here."""
 
-    key = serializers.CharField()
+    key = serializers.CharField(help_text="Of `use` `url`, the secret part of the URL.")
+    url = serializers.CharField(help_text="URL for the sender; empty for an API key.")
 
 
 class DestinationOut(serializers.Serializer[Any]):

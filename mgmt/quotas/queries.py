@@ -6,11 +6,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from django.conf import settings
-from django.db.models import Count, Max, Q, QuerySet, Sum
+from django.db.models import Count, Max, QuerySet, Sum
 from django.db.models.functions import Now
 
 from dataplane.names import INGEST_GROUP
 from dataplane.tables.quotas import KINDS, QuotaKind, Quotas, limits_of
+from mgmt.expiry import unexpired
 from mgmt.models import (
     ApiKey,
     ControlAction,
@@ -98,8 +99,7 @@ def open_pipes(tenant_id: str) -> QuerySet[Pipe]:
 
 def live_keys(tenant_id: str) -> QuerySet[ApiKey]:
     """Return the API keys that count towards the quota: those that are neither revoked nor expired."""
-    rows = ApiKey.objects.filter(source__pipe__tenant_id=tenant_id, revoked_at=None)
-    return rows.filter(Q(expires_at=None) | Q(expires_at__gt=Now()))
+    return ApiKey.objects.filter(unexpired(Now()), source__pipe__tenant_id=tenant_id, revoked_at=None)
 
 
 def subjects_in(tenant_id: str) -> QuerySet[Subject]:

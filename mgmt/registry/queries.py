@@ -14,6 +14,7 @@ from dataplane.tables.records import RegisteredSchema
 from mgmt.models import CatalogueLink, RegistryDefault, SchemaText, Subject, SubjectVersion
 from mgmt.registry.drafts import SchemaReference, from_json
 from mgmt.sandbox import SchemaInput
+from mgmt.tenancy.row_scope import all_tenants
 
 LATEST: Final = -1
 MAX_CLOSURE: Final = 200  # schemas that one check may need
@@ -93,6 +94,7 @@ def open_links(tenant_id: str, now: datetime) -> QuerySet[CatalogueLink]:
     return rows.select_related("author").order_by("-created_at", "-id")
 
 
+@all_tenants("link")
 def shared_link(digest: str, now: datetime) -> CatalogueLink | None:
     """Return the link whose token has this digest, with its tenant; None if it is not open or does not exist."""
     rows = CatalogueLink.objects.filter(digest=digest, revoked_at=None, expires_at__gt=now)

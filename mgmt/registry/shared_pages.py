@@ -20,6 +20,7 @@ from mgmt.models import CatalogueLink, Subject
 from mgmt.registry.catalogue_links import MAX_DAYS, MAX_LINKS
 from mgmt.registry.queries import open_links, shared_link, shown_versions, with_figures
 from mgmt.registry.version_views import MOST_VERSIONS, version_view
+from mgmt.tenancy.row_scope import add_tenant
 from mgmt.tenancy.secrets import link_token_digest
 from mgmt.tenancy.services.rate_limits import TryLimit, hit, network_of
 from mgmt.web import access
@@ -105,7 +106,11 @@ def _opened(request: HttpRequest, token: str) -> CatalogueLink | HttpResponse:
         response = _refused(request, 429)
         response["Retry-After"] = str(wait_s)
         return response
-    return shared_link(link_token_digest(token), now) or _refused(request, 404)
+    link = shared_link(link_token_digest(token), now)
+    if link is None:
+        return _refused(request, 404)
+    add_tenant(link.tenant_id)
+    return link
 
 
 def _refused(request: HttpRequest, status: int) -> HttpResponse:

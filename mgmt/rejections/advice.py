@@ -56,6 +56,28 @@ REASONS: Final = {
         "Send JSON, or bind event types to the source before you send Avro.",
         "event_types",
     ),
+    "signature-missing": RejectionReason(
+        "is not signed",
+        "Check that the sender at this URL is the one that the source is set up for, and that it signs its requests.",
+        "webhook",
+    ),
+    "signature-invalid": RejectionReason(
+        "signature is invalid",
+        "Enter the signing secret that the sender shows. A proxy in between must not change the body.",
+        "webhook",
+    ),
+    "signature-stale": RejectionReason(
+        "was signed too long ago",
+        "Check the sender's clock. If requests are sent again on purpose, have the sender sign them again.",
+        "webhook",
+    ),
+    "form-invalid": RejectionReason("is not a valid form", "Have the sender encode the form as name=value pairs."),
+    "xml-invalid": RejectionReason(
+        "is not XML that can be converted", "Have the sender send well-formed XML without a document type declaration."
+    ),
+    "id-invalid": RejectionReason(
+        "id of the delivery is invalid", "Have the sender use at most 255 printable characters as its id."
+    ),
     "encoding-invalid": RejectionReason("content encoding is invalid", "Compress with gzip, or do not compress."),
     "body-slow": RejectionReason("body was sent too slowly", "Check the sender's connection, or send smaller batches."),
 }

@@ -55,7 +55,9 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # the packag
         super().set_password(user, password)
         meta, cookies = _request().META, _request().COOKIES
         device, address = cookies.get(DEVICE_COOKIE, ""), meta.get("REMOTE_ADDR", "")
-        note_success(attempt_of(username=user.get_username(), address=address, device=device))
+        name = user.get_username()
+        for typed in (name, *user.emailaddress_set.filter(verified=True).values_list("email", flat=True)):
+            note_success(attempt_of(username=name, address=address, device=device, typed=typed))
 
     def get_reset_password_from_key_url(self, key: str) -> str:
         """Return the link of the e-mail, with the configured address: the request's Host header is the client's."""

@@ -13,7 +13,8 @@ from django.utils import timezone
 
 from mgmt.models import User
 from mgmt.tenancy.device_cookie import DEVICE_COOKIE
-from mgmt.tenancy.queries import users_with_need
+from mgmt.tenancy.queries import session_users
+from mgmt.tenancy.row_scope import all_tenants
 from mgmt.tenancy.services.sign_in_limits import attempt_of, note_failure, note_success, wait_for_attempt_s
 
 BACKEND: Final = "mgmt.tenancy.authentication.LimitedBackend"
@@ -35,10 +36,11 @@ class LimitedBackend(ModelBackend):
         """
         if username is None or password is None:
             return None
-        username, now = _user_name_of(username.replace("\0", "\ufffd")), timezone.now()
+        typed, now = username.replace("\0", "\ufffd"), timezone.now()
+        username = _user_name_of(typed)
         meta, cookies = getattr(request, "META", {}), getattr(request, "COOKIES", {})
         attempt = attempt_of(
-            username=username, address=meta.get("REMOTE_ADDR", ""), device=cookies.get(DEVICE_COOKIE, "")
+            username=username, address=meta.get("REMOTE_ADDR", ""), device=cookies.get(DEVICE_COOKIE, ""), typed=typed
         )
         if seconds := wait_for_attempt_s(attempt, now):
             if request is not None:
@@ -56,9 +58,10 @@ class LimitedBackend(ModelBackend):
         """Return True for an active account of a person: service accounts never sign in."""
         return super().user_can_authenticate(user) and not user.is_service_account
 
+    @all_tenants("authentication")
     def get_user(self, user_id: Any) -> User | None:
-        """Return the user of a session, with `lacks_second_factor`."""
-        user: User | None = users_with_need().filter(pk=user_id).first()
+        """Return the user of a session, with `lacks_second_factor` and `tenant_ids`."""
+        user: User | None = session_users().filter(pk=user_id).first()
         return user if user is not None and self.user_can_authenticate(user) else None
 
 

@@ -28,6 +28,7 @@ class User(AbstractUser):
 
     is_service_account = models.BooleanField(default=False, db_default=False, help_text="True if it never signs in.")
     grant: Grant | None = None  # set on the user of one request by token authentication; never stored
+    sso_connection_id: str = ""  # set on the user of a session, or token, by single sign-on; never stored
 
 
 class Tenant(models.Model):
@@ -39,6 +40,14 @@ class Tenant(models.Model):
     mask_salt = models.TextField(blank=True, editable=False, help_text="Fernet token of the salt of hashing masks.")
     require_mfa = models.BooleanField(
         default=False, db_default=False, help_text="Members need a second factor to open the console."
+    )
+    require_sso = models.BooleanField(
+        default=False, db_default=False, help_text="Members other than owners need to sign in by single sign-on."
+    )
+    portal_origins = models.JSONField(
+        default=list,
+        db_default=models.Value([], models.JSONField()),
+        help_text="Sites that may embed the customer portal.",
     )
     members = models.ManyToManyField(User, through="Membership", related_name="tenants")
 

@@ -8,6 +8,7 @@ from dataplane.spec.keys import key_digest
 from mgmt.models import ApiToken, User
 from mgmt.tenancy.models import Grant
 from mgmt.tenancy.roles import lower_role
+from mgmt.tenancy.row_scope import all_tenants
 from mgmt.tokens.models import ROLE_OF_SCOPE
 from mgmt.tokens.queries import token_with_role
 from mgmt.tokens.services.tokens import note_use
@@ -29,6 +30,7 @@ class CheckedToken(NamedTuple):
     user: User
 
 
+@all_tenants("authentication")
 def check_token(text: str, address: str) -> CheckedToken:
     """Return the token of a request and its user, and note the use. Raises TokenRefused."""
     now = timezone.now()
@@ -43,7 +45,13 @@ def check_token(text: str, address: str) -> CheckedToken:
     role = token.role  # type: ignore[attr-defined]  # annotated
     if not token.user.is_active or role is None:
         raise TokenRefused("token-invalid", f"{token.user} can no longer use this tenant. Use another user's token.")
+    if not token.is_vouched_for:  # type: ignore[attr-defined]  # annotated
+        raise TokenRefused(
+            "token-invalid",
+            f"The single sign-on with which the token {token.name} was created is off. Create a new one.",
+        )
     note_use(token, address, now)
     allowed = lower_role(ROLE_OF_SCOPE[ApiToken.Scope(token.scope)], role)
     token.user.grant = Grant(token.id, token.name, token.tenant_id, allowed, token.pipe_id)
+    token.user.sso_connection_id = token.sso_connection_id  # the tokens that it creates depend on it, too
     return CheckedToken(token, token.user)

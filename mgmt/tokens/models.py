@@ -63,6 +63,15 @@ class ApiToken(models.Model):
     digest = models.CharField(max_length=64, unique=True, help_text="SHA-256 of the whole token, hex.")
     created_at = models.DateTimeField()
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    # No foreign key: a token whose connection is gone keeps naming it, and stays refused.
+    sso_connection_id = models.CharField(
+        max_length=32,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Single sign-on by which the session began that created it; empty: own means.",
+    )
     expires_at = models.DateTimeField(null=True, help_text="Null: never.")
     last_used_at = models.DateTimeField(null=True, help_text="Written at most once a minute.")
     last_used_from = models.CharField(max_length=45, blank=True, help_text="Address of that request.")

@@ -2,9 +2,10 @@
 
 from datetime import datetime
 
-from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from mgmt.models import ApiToken, Membership, ServiceAccount
+from mgmt.expiry import unexpired
+from mgmt.models import ApiToken, Membership, ServiceAccount, SsoConnection
 from mgmt.tenancy.roles import includes
 from mgmt.tokens.models import ROLE_OF_SCOPE
 
@@ -15,15 +16,21 @@ def scopes_up_to(role: str) -> list[ApiToken.Scope]:
 
 
 def token_with_role(digest: str) -> ApiToken | None:
-    """Return the token with its user, and its user's role in the tenant as `role` (None: not a member); one query."""
+    """Return the token with its user; one query.
+
+    `role`: of its user in the tenant (None: not a member); `is_vouched_for`: if it needs a connection of single
+    sign-on, this is enabled.
+    """
     role = Membership.objects.filter(user=OuterRef("user"), tenant=OuterRef("tenant")).values("role")
-    return ApiToken.objects.select_related("user").annotate(role=Subquery(role)).filter(digest=digest).first()
+    connection = SsoConnection.objects.filter(id=OuterRef("sso_connection_id"), tenant=OuterRef("tenant"), enabled=True)
+    vouched_for = Q(sso_connection_id="") | Exists(connection)
+    rows = ApiToken.objects.select_related("user").annotate(role=Subquery(role), is_vouched_for=vouched_for)
+    return rows.filter(digest=digest).first()
 
 
 def live_tokens(tenant_id: str, now: datetime) -> QuerySet[ApiToken]:
     """Return the tokens of a tenant that can be used: neither revoked nor expired."""
-    rows = ApiToken.objects.filter(tenant_id=tenant_id, revoked_at=None)
-    return rows.filter(Q(expires_at=None) | Q(expires_at__gt=now))
+    return ApiToken.objects.filter(unexpired(now), tenant_id=tenant_id, revoked_at=None)
 
 
 def service_accounts_of(tenant_id: str) -> QuerySet[ServiceAccount]:

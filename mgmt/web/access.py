@@ -7,11 +7,15 @@ log context, so that each log line of the request names them.
 The grant of an API token (`User.grant`) is enforced here, too. Rows of the user's other tenants are missing, and the
 role is that of the grant. If the grant names a pipe, all other pipes and rows that belong to no pipe are missing, and
 the tenant's own routes raise OutsidePipe.
+
+A session that began by single sign-on (`User.sso_connection_id`) reaches the tenant of that connection only: its
+identity provider speaks for no other tenant. Without single sign-on, tenants that require it are missing, except to
+their owners.
 """
 
 from typing import Final, TypeVar
 
-from django.db.models import F, Model, QuerySet, Value
+from django.db.models import F, Model, Q, QuerySet, Value
 from structlog.contextvars import bind_contextvars
 
 from mgmt.ids import storable
@@ -40,6 +44,8 @@ from mgmt.models import (
     Shadow,
     Source,
     SourceSchema,
+    SsoConnection,
+    SsoDomain,
     Subject,
     SubjectVersion,
     Tenant,
@@ -61,6 +67,7 @@ PUBLISH_REVISION: Final = Role.EDITOR  # also rehearse a draft, and promote it
 REGISTER_SCHEMA: Final = Role.EDITOR
 CHANGE_SUBJECT: Final = Role.EDITOR  # level, owner and deprecation of a subject; the default level
 SET_EVENT_TYPES: Final = Role.EDITOR
+SET_WEBHOOK: Final = Role.EDITOR
 MAKE_KEY: Final = Role.EDITOR  # also rotate
 REVOKE_KEY: Final = Role.EDITOR
 ROTATE_SECRET: Final = Role.EDITOR
@@ -74,10 +81,13 @@ CHANGE_CHANNELS: Final = Role.EDITOR
 CHANGE_LOOKUPS: Final = Role.EDITOR  # tables and their rows
 CLOSE_PIPE: Final = Role.OWNER
 SHARE_CATALOGUE: Final = Role.OWNER  # with people outside the tenant
+SHARE_PORTAL: Final = Role.OPERATOR  # links that permit edits need EDITOR; also revoke
+MANAGE_PORTAL: Final = Role.OWNER  # the sites that may embed it
 MAKE_TOKEN: Final = Role.VIEWER  # of one's own, up to one's own role; with a token it needs MANAGE_TOKENS
 MANAGE_TOKENS: Final = Role.OWNER  # also of other users; service accounts
 READ_AUDIT: Final = Role.OWNER  # entries name members and their addresses
 MANAGE_MEMBERS: Final = Role.OWNER  # invite, change roles, remove
+MANAGE_SSO: Final = Role.OWNER  # also read: the settings name the identity provider
 
 
 class Forbidden(Exception):  # noqa: N818 named for what the caller answers
@@ -122,13 +132,19 @@ def role_in(user: User, tenant_id: str) -> str | None:
     """Return the user's role in the tenant; None if they are not a member, or their token is of another tenant."""
     if user.grant is not None:
         return user.grant.role if user.grant.tenant_id == tenant_id else None
-    return Membership.objects.filter(user=user, tenant_id=tenant_id).values_list("role", flat=True).first()
+    rows = Membership.objects.filter(user=user, tenant_id=tenant_id, tenant__in=tenants_of(user))
+    return rows.values_list("role", flat=True).first()
 
 
 def tenants_of(user: User) -> QuerySet[Tenant]:
-    """Return the user's tenants, ordered by name; with a token, only its own."""
-    rows = Tenant.objects.filter(memberships__user_id=user.pk).order_by("name", "id")
-    return rows.filter(id=user.grant.tenant_id) if user.grant else rows
+    """Return the tenants that the user's request reaches, ordered by name; with a token, only its own."""
+    return Tenant.objects.filter(_reached(user, "")).order_by("name", "id")
+
+
+def tenants_behind_sso(user: User) -> QuerySet[Tenant]:
+    """Return the user's tenants that require single sign-on and are therefore missing from `tenants_of`."""
+    rows = Tenant.objects.filter(memberships__user_id=user.pk, require_sso=True)
+    return rows.exclude(id__in=tenants_of(user).values("id")).order_by("name", "id")
 
 
 def memberships_of(user: User) -> list[Membership]:
@@ -142,11 +158,19 @@ def memberships_of(user: User) -> list[Membership]:
 
 def pipes_of(user: User) -> QuerySet[Pipe]:
     """Return the pipes of all the user's tenants, newest first; with a token, only those that it reaches."""
-    rows = Pipe.objects.filter(tenant__memberships__user_id=user.pk).order_by("-created_at", "-id")
+    rows = Pipe.objects.filter(_reached(user, "tenant__")).order_by("-created_at", "-id")
+    return rows.filter(id=user.grant.pipe_id) if user.grant and user.grant.pipe_id else rows
+
+
+def _reached(user: User, tenant: str) -> Q:
+    """Return the condition that a row's tenant is one that the request reaches; `tenant`: path from the row to it."""
+    member = Q(**{f"{tenant}memberships__user_id": user.pk})
     if user.grant:
-        rows = rows.filter(tenant_id=user.grant.tenant_id)
-        rows = rows.filter(id=user.grant.pipe_id) if user.grant.pipe_id else rows
-    return rows
+        return member & Q(**{f"{tenant}id": user.grant.tenant_id})
+    if user.sso_connection_id:
+        connection = f"{tenant}sso_connection"
+        return member & Q(**{f"{connection}__id": user.sso_connection_id, f"{connection}__enabled": True})
+    return member & (Q(**{f"{tenant}require_sso": False}) | Q(**{f"{tenant}memberships__role": Role.OWNER}))
 
 
 def get_tenant(user: User, tenant_id: str, need: str = READ) -> Tenant:
@@ -269,6 +293,17 @@ def get_invitation(user: User, tenant_id: str, invitation_id: str, need: str = R
     """Return an invitation to one of the user's tenants. Raises ObjectDoesNotExist, Forbidden."""
     rows = Invitation.objects.select_related("tenant", "invited_by")
     return rows.get(tenant=get_tenant(user, tenant_id, need), id=storable(invitation_id))
+
+
+def get_sso_connection(user: User, tenant_id: str, need: str = READ) -> SsoConnection:
+    """Return the single sign-on of one of the user's tenants. Raises ObjectDoesNotExist, Forbidden."""
+    rows = SsoConnection.objects.select_related("tenant")
+    return rows.get(tenant=get_tenant(user, tenant_id, need))
+
+
+def get_sso_domain(user: User, tenant_id: str, domain: str, need: str = READ) -> SsoDomain:
+    """Return an e-mail domain of one of the user's tenants. Raises ObjectDoesNotExist, Forbidden."""
+    return SsoDomain.objects.get(tenant=get_tenant(user, tenant_id, need), domain=storable(domain))
 
 
 def get_catalogue_link(user: User, tenant_id: str, link_id: str, need: str = READ) -> CatalogueLink:

@@ -8,6 +8,7 @@ from rest_framework.serializers import BaseSerializer
 from rest_framework.views import APIView
 
 from mgmt.models import Tenant, User
+from mgmt.tenancy.row_scope import open_to_staff
 from mgmt.web import access
 from mgmt.web.pagination import refused
 from mgmt.web.problems import ProblemError
@@ -69,3 +70,4 @@ class StaffView(View):
         super().initial(request, *args, **kwargs)
         if not self.user.is_staff or self.user.grant is not None:
             raise NotFound
+        open_to_staff()

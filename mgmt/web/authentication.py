@@ -14,7 +14,8 @@ from rest_framework.request import Request
 
 from mgmt.models import ApiToken, User
 from mgmt.tenancy.authentication import wait_of
-from mgmt.tenancy.queries import is_password_enough
+from mgmt.tenancy.queries import is_password_enough, tenant_ids_of
+from mgmt.tenancy.row_scope import restrict_to
 from mgmt.tenancy.services.rate_limits import hit, network_of
 from mgmt.tenancy.services.sign_in_limits import PER_ADDRESS
 from mgmt.tokens.authentication import TokenRefused, check_token
@@ -45,6 +46,7 @@ class TokenAuthentication(BaseAuthentication):
             if wait_s := hit(PER_ADDRESS, network_of(address), timezone.now()):
                 raise Throttled(wait_s) from exc
             raise TokenProblemError(exc.code, str(exc)) from exc
+        restrict_to([checked.token.tenant_id])
         return checked.user, checked.token
 
     def authenticate_header(self, _request: Request) -> str:
@@ -82,4 +84,5 @@ class LimitedBasicAuthentication(BasicAuthentication):
             raise
         if not is_password_enough(user):
             raise ProblemError("second-factor-required")
+        restrict_to(tenant_ids_of(user))
         return user, auth

@@ -42,6 +42,7 @@ def rail(
     has_tenant: bool,
     is_staff: bool,
     may_audit: bool = False,
+    may_sso: bool = False,
     pipe_count: Callable[[], int] | None = None,
     open_alerts: Callable[[], int] = lambda: 0,
 ) -> list[NavGroup]:
@@ -60,6 +61,8 @@ def rail(
             _entry("API tokens", "tokens", "g k"),
             _entry("Members", "members", "g m"),
         ]
+    if may_sso:
+        entries.append(_entry("Single sign-on", "single_sign_on"))
     if may_audit:
         entries.append(_entry("Audit log", "audit_log", "g l"))
     groups = [NavGroup("", entries)]

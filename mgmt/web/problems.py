@@ -202,6 +202,16 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
     "second-factor-missing": ProblemType(
         409, "You have no second factor", "Set one up on the account page, then require it of all members."
     ),
+    "sso-failed": ProblemType(
+        409,
+        "Single sign-on cannot be used like this",
+        "`detail` says what to change, here or at the identity provider. Nothing was stored.",
+    ),
+    "domain-not-verified": ProblemType(
+        409,
+        "The domain is not verified",
+        "Create the TXT record that the domain names, wait until DNS shows it, and try again.",
+    ),
     "invitation-invalid": ProblemType(
         409, "The invitation is not valid", "It was accepted or revoked, or it has expired. Invite the person again."
     ),

@@ -1,9 +1,11 @@
 """Reference page of the API, docs/reference/api.md, from the OpenAPI document. Pure; `make reference` writes it."""
 
 import json
+import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import yaml
 
@@ -37,7 +39,7 @@ GROUPS: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
     (
         "Events",
         "Sent to ingest, whose address and API keys are those of a pipe's sources.",
-        ("/v1/events",),
+        ("/v1/",),
     ),
     ("Deliveries", "Requests that Penstock sends to your endpoints.", ()),
     ("You and your tenants", "", ("/me/", "/tenants/{tenant}/members/", "/tenants/{tenant}/quotas/")),
@@ -95,17 +97,35 @@ GROUPS: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
         ("/schemas/", "/tenants/{tenant}/schemas/"),
     ),
     ("Usage", "", ("/pipes/{pipe}/usage/", "/tenants/{tenant}/usage/")),
-    ("Staff", "For users who operate the platform; others get 404.", ("/staff/",)),
+    (
+        "Staff",
+        "For users who operate the platform, in a session of the console; others, and API tokens, get 404. `$SESSION`"
+        " and `$CSRF` are the values of the cookies `penstock_session` and `penstock_csrf`.",
+        ("/staff/",),
+    ),
     ("Errors", "", ("/problems/",)),
     ("Other", "", ("/",)),
 )
 _PREFIX: Final = "/api/v1"
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
+_SPEC: Final = {
+    "sources": {"shop": {}},
+    "destinations": {"crm": {"type": "http", "url": "https://crm.example.com/in"}},
+}
 _SAMPLES: Final[Mapping[str, Any]] = {
-    "PipeSpec": {
-        "sources": {"shop": {}},
-        "destinations": {"crm": {"type": "http", "url": "https://crm.example.com/in"}},
+    "PipeSpec": _SPEC,
+    "DryRunIn": {"spec": _SPEC, "event": {"total": 150}},
+    "RevisionIn": {"based_on": 1, "spec": _SPEC},
+    "DestinationTestIn": {"destination": "crm", "spec": _SPEC, "event": {"total": 150}},
+    "ChannelIn": {"kind": "mail", "target": "ops@example.com"},
+    "SchemaDraftIn": {
+        "subject": "refunds-value",
+        "type": "AVRO",
+        "schema": {"type": "record", "name": "Refund", "fields": [{"name": "total", "type": "double"}]},
     },
+    "PatchedQuotasIn": {"limits": {"events_per_s": 500}, "reason": "contract of November"},
+    "WebhookIn": {"preset": "github", "secret": "the-secret-that-github-shows"},
+    "SsoIn": {"issuer": "https://login.acme.example", "client_id": "penstock", "client_secret": "..."},
     "date-time": "2026-01-31T12:00:00Z",
     "string": "...",
     "integer": 1,
@@ -151,24 +171,38 @@ def _operation(document: Mapping[str, Any], place: str, method: str, operation: 
 
 
 def _curl(document: Mapping[str, Any], place: str, method: str, operation: Mapping[str, Any]) -> Iterator[str]:
-    wanted = [one["name"] for one in operation.get("parameters", []) if one["in"] == "query" and one.get("required")]
-    query = f"?{'&'.join(f'{name}=...' for name in wanted)}" if wanted else ""
+    wanted = [one for one in operation.get("parameters", []) if one["in"] == "query" and one.get("required")]
+    examples = {one["name"]: one.get("example") or _sample(document, one["schema"]) for one in wanted}
+    query = f"?{urlencode(examples)}" if wanted else ""
     verb = "" if method == "get" else f" -X {method.upper()}"
-    sign_in = ' -H "Authorization: Bearer $PENSTOCK_TOKEN"' if operation.get("security") != [{}] else ""
+    sign_in = _sign_in(operation.get("security", []), changes=method != "get")
     if "servers" in operation:  # ingest
-        yield f'curl -sS{verb} "$INGEST{_address(place)}" -H "Authorization: Bearer $PENSTOCK_KEY"'
+        key = ' -H "Authorization: Bearer $PENSTOCK_KEY"' if operation["security"] else ""
+        yield f'curl -sS{verb} "$INGEST{_address(place)}"{key}'
     else:
         yield f'curl -sS{sign_in}{verb} "$PENSTOCK{_PREFIX}{_address(place)}{query}"'
     if "text/event-stream" in operation["responses"].get("200", {}).get("content", {}):
         yield '-N -H "Accept: text/event-stream"'
     content = operation.get("requestBody", {}).get("content", {})
     if "application/json" in content:
-        body = _sample(document, content["application/json"]["schema"])
+        taken = content["application/json"]
+        body = taken.get("example") or _sample(document, taken["schema"])
         yield '-H "Content-Type: application/json"'
-        yield f"-d '{json.dumps(body)}'"
+        yield f"-d {shlex.quote(json.dumps(body))}"
     elif content:
         yield f'-H "Content-Type: {next(iter(content))}"'
         yield "--data-binary @rows.csv"
+
+
+def _sign_in(security: Sequence[Mapping[str, Any]], *, changes: bool) -> str:
+    """Return curl's arguments for a token, or else for a session; "" if the operation needs no sign-in."""
+    schemes = {name for one in security for name in one}
+    if "token" in schemes:
+        return ' -H "Authorization: Bearer $PENSTOCK_TOKEN"'
+    if "session" not in schemes:
+        return ""
+    csrf = ' -H "X-CSRFToken: $CSRF" -H "Origin: $PENSTOCK"' if changes else ""
+    return f' -b "penstock_session=$SESSION; penstock_csrf=$CSRF"{csrf}'
 
 
 def _address(place: str) -> str:
@@ -177,7 +211,9 @@ def _address(place: str) -> str:
 
 
 def _sample(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Any:
-    """Return a value with the required fields of a schema."""
+    """Return the example of a schema, or a value with its required fields."""
+    if examples := schema.get("examples"):
+        return examples[0]
     if ref := schema.get("$ref", ""):
         name = ref.rpartition("/")[2]
         return _SAMPLES.get(name) or _sample(document, document["components"]["schemas"][name])

@@ -19,6 +19,7 @@ from mgmt import services
 from mgmt.alerts.queries.alerts import open_alert_count
 from mgmt.models import Tenant, User
 from mgmt.sandbox import SandboxRefused
+from mgmt.tenancy.row_scope import open_to_staff
 from mgmt.web import access
 from mgmt.web.navigation import rail
 from mgmt.web.snippets import api_curl
@@ -50,6 +51,7 @@ class Permissions:
     tokens: bool  # of all users, and service accounts
     audit: bool  # read the audit log
     members: bool  # invite, change roles, remove
+    sso: bool  # single sign-on
 
 
 def for_members(view: _View) -> _View:
@@ -77,6 +79,7 @@ def for_staff(view: _View) -> _View:
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not viewer_of(request).is_staff:
             raise Http404
+        open_to_staff()
         return view(request, *args, **kwargs)
 
     return for_members(guarded)
@@ -132,6 +135,7 @@ def show(
     full = {
         "tenant": tenant,
         "tenants": once(lambda: list(access.tenants_of(viewer))),
+        "get_tenants_behind_sso": once(lambda: list(access.tenants_behind_sso(viewer))),
         "role_label": role or "",
         "may": permissions_of(role),
         "theme": theme_of(request),
@@ -144,6 +148,7 @@ def show(
                 has_tenant=tenant is not None,
                 is_staff=viewer.is_staff,
                 may_audit=access.may(role, access.READ_AUDIT),
+                may_sso=access.may(role, access.MANAGE_SSO),
                 pipe_count=count_pipes,
                 open_alerts=get_opened,
             )
@@ -202,6 +207,7 @@ def permissions_of(role: str | None) -> Permissions:
         tokens=access.may(role, access.MANAGE_TOKENS),
         audit=access.may(role, access.READ_AUDIT),
         members=access.may(role, access.MANAGE_MEMBERS),
+        sso=access.may(role, access.MANAGE_SSO),
     )
 
 
@@ -226,6 +232,6 @@ def ingest_url() -> str:
     return str(settings.PENSTOCK_INGEST_URL)
 
 
-def as_curl(path: str, body: Mapping[str, Any] | None = None, *, token: str = "") -> str:
+def as_curl(path: str, body: Mapping[str, Any] | None = None, *, method: str = "", token: str = "") -> str:
     """Return the curl command for the REST call that matches a page; without `token` it reads the environment's."""
-    return api_curl(web_url=settings.PENSTOCK_WEB_URL, path=path, body=body, token=token)
+    return api_curl(web_url=settings.PENSTOCK_WEB_URL, path=path, body=body, method=method, token=token)

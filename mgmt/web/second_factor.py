@@ -9,8 +9,8 @@ from django.shortcuts import redirect
 
 from mgmt.web.problems import problem_response
 
-# Account pages, sign-out, theme, invitations, and the public pages that explain errors.
-_OPEN: Final = ("/account/", "/sign-in/", "/sign-out/", "/theme/", "/invitations/", "/api/v1/problems/")
+# Account pages, sign-out, theme, invitations, the portal of customers, and the public pages that explain errors.
+_OPEN: Final = ("/account/", "/sign-in/", "/sign-out/", "/theme/", "/invitations/", "/portal/", "/api/v1/problems/")
 _JSON: Final = ("/api/", "/registry/")
 
 
@@ -26,7 +26,10 @@ class RequireSecondFactor:
 
     def process_view(self, request: HttpRequest, _view: Any, _args: Any, _kwargs: Any) -> HttpResponseBase | None:
         """Redirect to the account page, or answer a request of the API with the problem second-factor-required."""
-        if request.path_info.startswith(_OPEN) or not getattr(request.user, "lacks_second_factor", False):
+        user = request.user
+        if request.path_info.startswith(_OPEN) or not getattr(user, "lacks_second_factor", False):
+            return None
+        if getattr(user, "sso_connection_id", ""):  # the identity provider asks for it
             return None
         if request.path_info.startswith(_JSON):
             return problem_response(request, "second-factor-required")

@@ -76,14 +76,36 @@ def _with_key(url: str, key: str) -> str:
     return f"{scheme}://events:{key}@{rest}"
 
 
-def api_curl(*, web_url: str, path: str, body: Mapping[str, Any] | None = None, token: str = "") -> str:
-    """Return the curl command for the REST call of a page; without `token` it reads the token from the environment."""
+def api_curl(
+    *, web_url: str, path: str, body: Mapping[str, Any] | None = None, method: str = "", token: str = ""
+) -> str:
+    """Return the curl command for the REST call of a page; without `token` it reads the token from the environment.
+
+    method: "" is POST with a body and GET without
+    """
     url = shlex.quote(f"{web_url}/api/v1/{path}")
-    lines = [f'curl -sS -H "Authorization: Bearer {token or TOKEN_PLACEHOLDER}" {url}']
+    verb = f" -X {method}" if method else ""
+    lines = [f'curl -sS{verb} -H "Authorization: Bearer {token or TOKEN_PLACEHOLDER}" {url}']
     if body is not None:
         text = json.dumps(body, indent=1, ensure_ascii=False)
         lines += ['-H "Content-Type: application/json"', f"-d {shlex.quote(text)}"]
     return _in_lines(lines)
+
+
+def row_curl(*, url: str) -> str:
+    """Return the curl command that reads a row of a look-up table from its host; `url` ends before the row's key.
+
+    It reads the access token and the key from the environment.
+    """
+    return _in_lines(['curl -sS -H "Authorization: Bearer $ACCESS_TOKEN"', f'{shlex.quote(url)}"$KEY"'])
+
+
+def changes_curl(*, url: str) -> str:
+    """Return the curl command that follows the changes of a look-up table from its host, beginning with its rows.
+
+    It reads the access token from the environment.
+    """
+    return _in_lines(['curl -sSN -H "Authorization: Bearer $ACCESS_TOKEN"', shlex.quote(f"{url}?from=snapshot")])
 
 
 def _in_lines(parts: Iterable[str]) -> str:

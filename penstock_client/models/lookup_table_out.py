@@ -20,7 +20,7 @@ T = TypeVar("T", bound="LookupTableOut")
 
 @_attrs_define
 class LookupTableOut:
-    """A look-up table. Needs the mapping `feeds` (mgmt.lookups.queries.feeds.feeds_of) in its context.
+    """A look-up table.
 
     Attributes:
         id (str): Id of the table.

@@ -22,6 +22,20 @@ _QUIET = {
 }
 
 
+class RouteInsteadOfPath(logging.Filter):
+    """Names the route in Django's records of failed requests: some paths contain a token that is a credential."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Replace the path of the request. Returns True: the record is kept."""
+        request = getattr(record, "request", None)
+        match = getattr(request, "resolver_match", None)
+        path = getattr(request, "path", None)
+        if path and isinstance(record.args, tuple):
+            route = f"/{match.route}" if match else "a path without a route"
+            record.args = tuple(route if arg == path else arg for arg in record.args)
+        return True
+
+
 def logging_config(*, stream: TextIO, level: str = "INFO") -> None:
     """Send structlog's and the standard library's records to `stream` as JSON lines."""
     structlog.configure(
@@ -45,7 +59,15 @@ def logging_config(*, stream: TextIO, level: str = "INFO") -> None:
                     ],
                 }
             },
-            "handlers": {"stream": {"class": "logging.StreamHandler", "formatter": "json", "stream": stream}},
+            "filters": {"route": {"()": RouteInsteadOfPath}},
+            "handlers": {
+                "stream": {
+                    "class": "logging.StreamHandler",
+                    "formatter": "json",
+                    "stream": stream,
+                    "filters": ["route"],
+                }
+            },
             "root": {"handlers": ["stream"], "level": level},
             "loggers": {name: {"level": floor} for name, floor in _QUIET.items()},
         }

@@ -4,19 +4,22 @@ import functools
 import re
 import time
 import uuid
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, cast
 
 import structlog
 from csp.middleware import CSPMiddleware, PolicyParts
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.middleware.common import CommonMiddleware
 
 from config.metrics_server import REQUEST_S
 from config.proxies import client_address, is_trusted
 from mgmt.audit.origin import request_from
+from mgmt.models import User
+from mgmt.tenancy.queries import tenant_ids_of
+from mgmt.tenancy.row_scope import NO_TENANT, current_scope, in_scope, open_to_staff, restrict_to, row_scope
 
 SLOW_S: Final = 1.0
 _SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
@@ -73,6 +76,30 @@ class AuditOrigin:
         """Answer one request."""
         with request_from(request.META.get("REMOTE_ADDR", ""), request.META["penstock.request_id"]):
             return self.get_response(request)
+
+
+class RowScopeOfRequest:
+    """Shows Postgres' rows of the tenants of the session's user to the request; without a session, of none.
+
+    Token and Basic authentication set the scope of their user (mgmt.web.authentication). The admin site checks that
+    the user is staff for each of its pages.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer one request."""
+        with row_scope(NO_TENANT):
+            if settings.SESSION_COOKIE_NAME in request.COOKIES and isinstance(request.user, User):
+                restrict_to(tenant_ids_of(request.user))
+                if request.user.is_staff and request.path_info.startswith("/admin/"):
+                    open_to_staff()
+            response = self.get_response(request)
+            if isinstance(response, StreamingHttpResponse):
+                parts = cast("Iterator[bytes]", response.streaming_content)  # the server is not asynchronous
+                response.streaming_content = in_scope(current_scope(), iter(parts))
+        return response
 
 
 class RequestMetrics:

@@ -22,6 +22,7 @@ from dataplane.runtime.web.asgi_server import serve
 from mgmt.registry.wire import MEDIA_TYPES, error_response
 from mgmt.sandbox import trials
 from mgmt.tail.hub import MOST_VIEWERS
+from mgmt.tenancy.row_scope import restrict_process
 from mgmt.web.problems import MEDIA_TYPE, PROBLEMS, problem_body
 
 DRAIN_S: Final = 7.0  # the box gives its programs ten seconds to end
@@ -60,6 +61,7 @@ async def _serve() -> None:
 
 def main() -> int:
     """Entry point."""
+    restrict_process()
     serve_web()
     get_resolver().url_patterns  # noqa: B018 (loads every page and API view)
     collect_rarely()

@@ -84,6 +84,8 @@ INSTALLED_APPS = [
     "allauth",
     "allauth.account",
     "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "allauth.usersessions",
     "mgmt",
     "controlplane",
@@ -102,10 +104,12 @@ MIDDLEWARE = [
     "config.middleware.SlashAppending",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "config.middleware.RowScopeOfRequest",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "mgmt.web.sso_session.ConfineSsoSession",
     "mgmt.web.second_factor.RequireSecondFactor",
 ]
 
@@ -130,6 +134,8 @@ TEMPLATES: list[dict[str, Any]] = [
 
 # -- Postgres: a pool, because each of the front's and Celery's threads would otherwise keep its own connection
 DATABASES: dict[str, dict[str, Any]] = {"default": env.db_url("DATABASE_URL", addresses.DEFAULT_DATABASE)}
+# The engine applies row-level security: requests run as a role to which policies apply (docs/decisions/0109).
+DATABASES["default"] |= {"ENGINE": "config.postgres"}
 DATABASES["default"] |= {"CONN_MAX_AGE": 0, "CONN_HEALTH_CHECKS": True, "ATOMIC_REQUESTS": False}
 DATABASES["default"].setdefault("OPTIONS", {})
 DATABASES["default"]["OPTIONS"] |= {
@@ -218,7 +224,8 @@ LOGIN_REDIRECT_URL = "/"
 SIGN_IN_LINK_MAX_AGE_S = 24 * 3600
 
 # -- django-allauth (docs/decisions/0120): password reset, e-mail, second factors, passkeys and sessions
-ACCOUNT_ADAPTER = "mgmt.tenancy.allauth_adapters.AccountAdapter"
+ACCOUNT_ADAPTER = "mgmt.sso.allauth_adapters.SsoAccountAdapter"
+SOCIALACCOUNT_ADAPTER = "mgmt.sso.allauth_adapters.SsoAdapter"
 ACCOUNT_FORMS = {"change_password": "mgmt.tenancy.allauth_forms.LimitedChangePasswordForm"}
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "username*", "password1*"]

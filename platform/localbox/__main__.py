@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
         "run", help="run a command with the box's environment, such as: run python manage.py shell"
     )
     run.add_argument("words", nargs="+")
-    commands.add_parser("archive", help="archive Spark's classes, so that it starts in half the time")
+    commands.add_parser("archive", help="archive the classes of Spark and Kafka, so that they start in half the time")
     commands.add_parser("secrets", help="print fresh secrets, as lines for .env")
     commands.add_parser("env-example", help="print .env.example")
     return parser

@@ -13,6 +13,7 @@ from typing import Final
 
 from localbox.catalogue import DRAIN_S, programs, replicas
 from localbox.end_processes import wait_gone
+from localbox.kafka_training import ensure_kafka_archive
 from localbox.settings import ROOT, BoxSettings
 from localbox.spark import ensure_spark
 from localbox.state import BoxSnapshot, last_json_line
@@ -40,8 +41,9 @@ def up(settings: BoxSettings, *, names: Sequence[str] = (), extra: Sequence[str]
 
 
 def archive(settings: BoxSettings) -> int:
-    """Archive Spark's classes, unless they are archived already."""
+    """Archive the classes of Spark and Kafka, unless they are archived already."""
     ensure_spark(settings)
+    ensure_kafka_archive(settings)
     return 0
 
 

@@ -8,8 +8,8 @@ from typing import Final
 from dataplane.schemas.parse import parse
 from dataplane.schemas.types import SchemaRejectedError, SchemaType
 from penstock_cli.errors import CliError, ExitCode
-from penstock_cli.profiles import profile_from
-from penstock_cli.registry_api import NEWEST, RegistryApi
+from penstock_cli.options import connect
+from penstock_cli.registry_schemas import NEWEST, RegistrySchemas
 from typed_clients.build import LANGUAGES, EventSchema, files_of
 from typed_clients.model import ClientError
 
@@ -73,16 +73,21 @@ def _text_of(path: Path) -> str | None:
 def _from_registry(given: GenerateRequest, profile: str) -> Iterator[EventSchema]:
     if not given.sources and not given.subjects:
         return
-    api = RegistryApi(profile_from(profile), given.tenant)
+    connection = connect(profile)
+    with connection.http():
+        yield from _read(RegistrySchemas(connection, given.tenant), given)
+
+
+def _read(registry: RegistrySchemas, given: GenerateRequest) -> Iterator[EventSchema]:
     for source in given.sources:
         pipe, _, name = source.partition("/")
         if not name:
             raise ClientError(f"{source}: needs the id of a pipe and the name of a source, such as pip_.../shop")
-        for event_type, subject in api.event_types(pipe, name).items():
-            yield api.event_schema(event_type, subject)
+        for event_type, subject in registry.event_types(pipe, name).items():
+            yield registry.event_schema(event_type, subject)
     for one in given.subjects:
         event_type, has_type, subject = one.partition("=")
-        yield api.event_schema(event_type if has_type else "", *_version_of(subject if has_type else one))
+        yield registry.event_schema(event_type if has_type else "", *_version_of(subject if has_type else one))
 
 
 def _version_of(subject: str) -> tuple[str, int]:

@@ -26,6 +26,7 @@ class Input(Struct, kw_only=True):
     headers: of the request
     record:  headers of a record from a customer's Kafka, or of one written before names were checked
     spec:    steps, routes and destinations of the pipe
+    preset:  of the webhook URL to which the request is posted; "" for /v1/events
     """
 
     name: str
@@ -36,6 +37,7 @@ class Input(Struct, kw_only=True):
     record: Sequence[tuple[str, bytes]] = ()
     spec: Mapping[str, Any] = {}
     is_request: bool = False
+    preset: str = ""
 
 
 def inputs() -> Iterator[Input]:
@@ -48,6 +50,7 @@ def inputs() -> Iterator[Input]:
     yield from _cloudevents()
     yield from _queries()
     yield from _requests()
+    yield from _webhooks()
 
 
 @cache
@@ -214,6 +217,18 @@ def _requests() -> Iterator[Input]:
             media_type=one["type"],
             headers={"content-encoding": "gzip"} if packing else {},
             is_request=True,
+        )
+
+
+def _webhooks() -> Iterator[Input]:
+    for one in _read("webhooks")["webhook"]:
+        yield Input(
+            name=f"webhook: {one['name']}",
+            body=partial(_made, one, EVENT_BYTES),
+            media_type=one["type"],
+            headers=one.get("headers", {}),
+            is_request=True,
+            preset=one["preset"],
         )
 
 

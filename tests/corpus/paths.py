@@ -5,6 +5,7 @@ All code is the product's own, except Kafka's producer and consumers, and socket
 
 import asyncio
 import base64
+import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -21,12 +22,22 @@ from dataplane.ingest.acks import AckTracker
 from dataplane.ingest.app import IngestApp
 from dataplane.ingest.feeds import usable_headers
 from dataplane.ingest.replica import IngestReplica
+from dataplane.names import EVENTS_PATH, WEBHOOK_PATH
 from dataplane.plan import compile_plan
 from dataplane.plan.dryrun import SampleEvent, dry_run
 from dataplane.runtime.settings import settings_from
 from dataplane.spec import parse_pipe_spec
-from dataplane.spec.keys import RANDOM_BYTES, key_digest, key_text
-from dataplane.tables.records import ApiKeyRecord, CellRecord, DestinationRecord, PipeRecord, PlanRecord, TopicRecord
+from dataplane.spec.keys import RANDOM_BYTES, URL_PREFIX, key_digest, key_text
+from dataplane.tables.records import (
+    ApiKeyRecord,
+    CellRecord,
+    DestinationRecord,
+    PipeRecord,
+    PlanRecord,
+    TopicRecord,
+    WebhookRecord,
+)
+from dataplane.tables.sealed import bind, webhook_place
 from tests.corpus.inputs import EVENT_BYTES, REQUEST_BYTES, Input, inputs
 from tests.support import process_lane, transmitting
 from tests.support.bounded import Case, Share
@@ -36,6 +47,8 @@ from tests.support.memory_replica import MemoryProducer
 KEY: Final = key_text(b"k" * RANDOM_BYTES)
 FERNET_KEY: Final = base64.urlsafe_b64encode(b"k" * 32).decode()
 SALT: Final = Fernet(FERNET_KEY).encrypt(base64.b64encode(b"salt")).decode()  # required for hashing
+PRESETS: Final = ("none", "stripe", "twilio")
+SECRET: Final = "shared-with-the-sender"
 NOW_US: Final = 1_790_000_000_000_000
 USUAL: Final[dict[str, Any]] = {
     "sources": {"shop": {"event_time": "at", "key": "who", "id": "id"}},
@@ -45,12 +58,11 @@ USUAL: Final[dict[str, Any]] = {
 }
 
 
-def cases(*paths: str) -> Iterator[Case]:
-    """Yield each input on each path, or on the given paths."""
+def cases(path: str, one_of: str) -> Iterator[Case]:
+    """Yield one of so many inputs on the path, chosen at random; each input if `one_of` is "1"."""
     for one in inputs():
-        for name, path in _PATHS.items():
-            if (not paths or name in paths) and not (one.is_request and name != "ingest"):
-                yield f"{name}, {one.name}", partial(path, one)
+        if not (one.is_request and path != "ingest") and not random.randrange(int(one_of)):
+            yield f"{path}, {one.name}", partial(_PATHS[path], one)
 
 
 def _spec(one: Input) -> dict[str, Any]:
@@ -92,7 +104,8 @@ def _ingest(one: Input) -> Callable[[], Share]:
         "content-length": str(len(body)),
         **one.headers,
     }
-    scope = SimpleNamespace(path="/v1/events", query_string=one.query, method="POST", headers=headers)
+    path = f"{WEBHOOK_PATH}{_url_part(one.preset)}" if one.preset else EVENTS_PATH
+    scope = SimpleNamespace(path=path, query_string=one.query, method="POST", headers=headers)
     replica = _replica()
 
     async def run() -> float:
@@ -105,24 +118,36 @@ def _ingest(one: Input) -> Callable[[], Share]:
             await asyncio.sleep(0)
             now = time.thread_time()
             longest_s, began = max(longest_s, now - began), now
-        read = {202, 400, 413, 415} | ({401} if "authorization" in one.headers else set())
+        read = {202, 400, 413, 415} | ({401} if "authorization" in one.headers or one.preset else set())
         assert exchange.status in read, f"{exchange.status}: a server error, or refused before it was read"
         return longest_s
 
     return lambda: Share(asyncio.run(run()))
 
 
+def _url_part(preset: str) -> str:
+    """Return the secret part of the URL of the source named like the preset."""
+    return key_text(preset.encode().ljust(RANDOM_BYTES, b"-")[:RANDOM_BYTES], URL_PREFIX)
+
+
 def _replica() -> IngestReplica:
     folder = mkdtemp()
     pytest.MonkeyPatch().setattr(replica_module, "ingest_producer", lambda *_: _Stored())
-    replica = IngestReplica(settings_from({"PENSTOCK_KAFKA": "127.0.0.1:1", "PENSTOCK_VAR": folder}), "ingest-1")
+    replica = IngestReplica(
+        settings_from({"PENSTOCK_KAFKA": "127.0.0.1:1", "PENSTOCK_VAR": folder, "PENSTOCK_FERNET_KEYS": FERNET_KEY}),
+        "ingest-1",
+    )
     for record in (
         CellRecord("c1", 1, 1, {}, {"ingest": TopicRecord("in", 1, 4, "")}),
-        PlanRecord("p", 1, parse_pipe_spec(USUAL)),
+        PlanRecord("p", 1, parse_pipe_spec({**USUAL, "sources": USUAL["sources"] | {name: {} for name in PRESETS}})),
         PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)]),
         ApiKeyRecord(key_digest(KEY), 1, "p", "shop"),
     ):
         replica.table.apply(record)
+    for preset in PRESETS:
+        sealed = Fernet(FERNET_KEY).encrypt(bind(SECRET, webhook_place("p", preset)).encode()).decode()
+        replica.table.apply(WebhookRecord("p", preset, 1, preset, [sealed]))
+        replica.table.apply(ApiKeyRecord(key_digest(_url_part(preset)), 1, "p", preset))
     most = (replica.settings.max_event_bytes, replica.settings.max_body_bytes)
     assert most == (EVENT_BYTES, REQUEST_BYTES), "the corpus needs inputs as large as ingest accepts"
     return replica

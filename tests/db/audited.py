@@ -30,13 +30,15 @@ from mgmt.models import (
     Pipe,
     Ramp,
     Replay,
+    SsoConnection,
+    SsoDomain,
     Subject,
     Tenant,
     User,
 )
 from mgmt.registry.drafts import SchemaDraft
 from mgmt.replays.services import repeats
-from mgmt.tenancy.secrets import decrypt
+from mgmt.tenancy.secrets import decrypt, encrypt
 from tests.db.console.test_rejection_pages import ORDER, reject
 from tests.db.console.truth import go_live
 from tests.db.console.undelivered import open_alert, store_dead, store_held
@@ -46,6 +48,7 @@ from tests.db.replays import a_replay, publish, replay_facts
 from tests.db.shadows import a_shadow
 
 CANARY: Final = "canary"  # part of each secret, body and key that a case sends
+ISSUER: Final = "https://login.example.com"
 HOOK: Final = f"https://hooks.example.com/{CANARY}"
 Prepare = Callable[["Scene"], Mapping[str, Any]]
 Body = Mapping[str, Any] | Callable[["Scene"], Mapping[str, Any]] | str
@@ -97,6 +100,7 @@ def route_of(change: Change, templates: Mapping[tuple[str, str], Any]) -> list[t
 
 def scene_of(tenant: Tenant, pipe: Pipe, alice: User, monkeypatch: pytest.MonkeyPatch) -> Scene:
     """Return the scene of a pipe. There is no broker: messages are not found, and failed events have made-up ids."""
+    monkeypatch.setattr("mgmt.sso.services.domains.txt_records", lambda _domain: ["t"])
     monkeypatch.setattr("mgmt.messages.queries.records.READ_S", 0.05)
     monkeypatch.setattr(repeats.repeat_failed, "__kwdefaults__", {"read_ids": lambda _row, found: ["m"] * len(found)})
     admin = User.objects.create_user("admin", is_staff=True)
@@ -133,7 +137,9 @@ def secrets_of(scene: Scene) -> list[str]:
 def assert_no_secret(entries: Sequence[AuditEntry], scene: Scene, answer: str) -> None:
     """Check that the entries contain no secret of the scene, nor one that the answer shows."""
     text = json.dumps([{**row.before, **row.after, "name": row.target_name, "id": row.target_id} for row in entries])
-    shown = re.findall(r"psk_[A-Za-z0-9_-]{20,}|whsec_[A-Za-z0-9+/=]{20,}|/catalogue/([A-Za-z0-9_-]{20,})", answer)
+    shown = re.findall(
+        r"psk_[A-Za-z0-9_-]{20,}|whsec_[A-Za-z0-9+/=]{20,}|/(?:catalogue|portal)/([A-Za-z0-9_-]{20,})", answer
+    )
     leaked = [secret for secret in [CANARY, *secrets_of(scene), *filter(None, shown)] if secret in text]
     assert leaked == []
 
@@ -170,6 +176,21 @@ def an_invitation(scene: Scene) -> Mapping[str, Any]:
 
 def with_passkey(scene: Scene) -> Mapping[str, Any]:
     Authenticator.objects.create(user=scene.alice, type=Authenticator.Type.WEBAUTHN, data={})
+    return {}
+
+
+def a_connection(scene: Scene) -> Mapping[str, Any]:
+    """Store a single sign-on that is on, and a passkey of Alice, without which she cannot require it."""
+    row = SsoConnection(tenant=scene.tenant, issuer=ISSUER, client_id="penstock", created_at=timezone.now())
+    row.client_secret = encrypt(CANARY, f"{scene.tenant.id}/{row.id}/client-secret")
+    row.enabled = True
+    row.save()
+    return with_passkey(scene)
+
+
+def a_domain(scene: Scene) -> Mapping[str, Any]:
+    """Store a domain whose DNS record is there."""
+    SsoDomain.objects.create(tenant=scene.tenant, domain="acme.example", token="t")
     return {}
 
 
@@ -294,6 +315,12 @@ def a_link(scene: Scene) -> Mapping[str, Any]:
         tenant=scene.tenant, author=scene.alice, label="Partner", days=1, now=timezone.now()
     )
     return {"link": row.id}
+
+
+def a_portal_link(scene: Scene) -> Mapping[str, Any]:
+    crm = scene.pipe.destinations.get(name="crm")
+    services.create_portal_link(destination=crm, author=scene.alice, label="Acme", now=timezone.now())
+    return {}
 
 
 def a_table(scene: Scene) -> Mapping[str, Any]:

@@ -112,6 +112,7 @@ def everything(receiver: str) -> dict[str, Any]:
     _ask_for_a_test_request(Pipe.objects.get(tenant=tenant, name="orders"), alice)
     _ask_for_a_token(Pipe.objects.get(tenant=tenant, name="quiet"), alice)
     pipes = list(Pipe.objects.filter(tenant=tenant, name__in=keys).values_list("id", flat=True))
+    catalogue.append(_create_a_portal_link(Pipe.objects.get(tenant=tenant, name="orders"), alice))
     made = {"keys": keys, "pipes": pipes, "password": PASSWORD, "catalogue": catalogue}
     return made | {"invitation": _invite(tenant, alice)}
 
@@ -318,6 +319,9 @@ def _watch(pipe: Pipe) -> None:
 
 def _reject(pipe: Pipe, author: User) -> None:
     """Bind an event type, and store events of a key and of a Kafka source that did not fit it, with their alert."""
+    source = pipe.sources.get()
+    services.set_webhook(source=source, preset="github", secret="secret-of-the-scene", headers=["x-shop"], by=author)
+    services.create_api_key(source=source, use="url", by=author)
     services.set_event_types(
         source=pipe.sources.get(), type_from="field:type", subjects={"order": "orders-value"}, by=author
     )
@@ -491,6 +495,21 @@ def _fill_the_catalogue(tenant: Tenant, author: User) -> list[str]:
         tenant=tenant, author=author, label="Partner", days=30, now=timezone.now()
     )
     return [f"/catalogue/{token}/", f"/catalogue/{token}/{version.subject_id}/?since=1"]
+
+
+def _create_a_portal_link(pipe: Pipe, author: User) -> str:
+    """Create an open portal link that permits everything; return its path."""
+    destination = pipe.destinations.order_by("name")[0]
+    _, token = services.create_portal_link(
+        destination=destination,
+        author=author,
+        label="Acme",
+        now=timezone.now(),
+        may_redrive=True,
+        may_edit=True,
+        accent="#aa3300",
+    )
+    return f"/portal/{token}/"
 
 
 def _make(tenant: Any, author: User, name: str, urls: dict[str, str], steps: list[dict[str, Any]]) -> str:

@@ -114,6 +114,7 @@ def test_newcomer_tests_plans_creates_and_follows_the_first_event_within_five_mi
     assert not complaints.found, "\n".join(complaints.found)
 
 
+@pytest.mark.long
 def test_pages_of_the_first_five_minutes_are_clean(
     whole_box: Box, chrome: Browser, receiver: Receiver, sample: dict[str, Any]
 ):

@@ -31,6 +31,7 @@ def answered(receiver: Receiver, path: str, status: int) -> Callable[[], int]:
     return lambda: sum(one.answered == status for one in receiver.got[path])
 
 
+@pytest.mark.long
 def test_destination_that_answers_500_is_found_and_its_backlog_is_delivered(
     whole_box: Box, chrome: Browser, receiver: Receiver
 ):
@@ -75,6 +76,7 @@ def test_destination_that_answers_401_gets_its_new_credential_and_everything_hel
     incident.end(actions=7)
 
 
+@pytest.mark.long
 def test_rule_that_fails_is_fixed_and_what_died_runs_again(whole_box: Box, chrome: Browser, receiver: Receiver):
     path = "/routed"
     rule = {"when": "double(body.total) > 10.0", "to": ["crm"]}

@@ -90,6 +90,7 @@ def check_minute(page: Page, complaints: Complaints, into: Path) -> None:
     pictures(page, complaints, into, "latency-minute")
 
 
+@pytest.mark.long
 def test_retried_destination_shows_correct_durations_in_api_and_pages(
     whole_box: Box, chrome: Browser, receiver: Receiver
 ):

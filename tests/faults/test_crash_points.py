@@ -37,6 +37,8 @@ READING: Final = threading.Lock()  # all kinds share one ledger reader
 # Every lane passes these with any input: before an outcome is recorded, before it is reported, before the commit.
 SURE: Final = ("Lane._collect self._work.on_delivery", "Checkpointer._send self._outbox.send",
                "Checkpointer._commit self._consumer.commit")  # fmt: skip
+# Kafka's errors that end no lane: after a commit that Kafka refuses, the next one covers it.
+HANDLED: Final = {(SURE[-1], "kafka"), (SURE[-1], "fatal")}
 KILL: Final = ""
 BUG: Final = "bug"
 MOSTLY: Final = 0.8  # share of the promised steps that is reached again; the rest depends on timing
@@ -216,7 +218,10 @@ def is_promised(step: Step) -> bool:
 def test_kill_or_exception_around_audit_and_commit_loses_nothing(campaigns: dict[LaneKind, Campaign]):
     def failed(kind: LaneKind) -> None:
         steps = [step for step in steps_of(kind) if step.name in SURE]
-        run(campaigns[kind], [*steps, *steps], [*[KILL] * len(steps), "memory", "bug", "kafka"])
+        failures = [KILL] * len(steps)
+        raising = random.randrange(len(steps))
+        failures[raising] = random.choice([name for name in FAILURES if (steps[raising].name, name) not in HANDLED])
+        run(campaigns[kind], steps, failures)
 
     with ThreadPoolExecutor(len(KINDS)) as pool:  # each campaign mostly waits
         assert len(list(pool.map(failed, KINDS))) == len(KINDS)

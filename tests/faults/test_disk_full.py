@@ -75,6 +75,7 @@ def lanes(tmp_path: Path, disk: FullDisk) -> Iterator[LanePlane]:
         made.close()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_lanes_on_a_full_disk_continue_report_it_and_use_it_again_once_there_is_room(lanes: LanePlane, disk: FullDisk):
     """Events are delivered, retried through the retrier, or dead, over many checkpoints."""

@@ -196,6 +196,7 @@ def nothing_is_lost(plane: DataPlane, pipe: str, sender: Sender, *, refuses: boo
     assert not plane.offsets.fell
 
 
+@pytest.mark.long
 def test_release_that_fails_at_its_start_is_rolled_back_and_nothing_is_lost(plane: DataPlane, scratch: Path):
     rolling = Rolling(plane, "bad-start")
     bad = build(plane, scratch, JOB, before=AT_START)

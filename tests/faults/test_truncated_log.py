@@ -85,6 +85,7 @@ def cut(plane: LanePlane, var: Path, keep: int) -> None:
     plane.broker.start()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1_200)
 def test_acked_events_that_the_broker_lost_before_they_were_read_are_named_as_lost(plane: LanePlane, tmp_path: Path):
     story = Story(plane, "unread")

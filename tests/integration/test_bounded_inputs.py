@@ -14,19 +14,33 @@ from tests.corpus.inputs import inputs
 from tests.support import expression_bounds
 from tests.support.bounded import run
 
+PATHS = pytest.mark.parametrize("path", ["ingest", "dry run", "lanes"])
+
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("path", ["ingest", "dry run", "lanes"])
+@PATHS
+def test_random_quarter_of_the_corpus_stays_within_50_ms_and_32_mb(path: str):
+    check_corpus(path, one_of=4, least=75)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@PATHS
 def test_no_input_of_the_corpus_exceeds_50_ms_or_32_mb(path: str):
-    spent = run("tests.corpus.paths", path)
-    assert len(spent) > 300
+    check_corpus(path, one_of=1, least=300)
+
+
+def check_corpus(path: str, *, one_of: int, least: int) -> None:
+    """Check one of so many inputs of the corpus, more than `least`."""
+    spent = run("tests.corpus.paths", path, str(one_of))
+    assert len(spent) > least
     assert [str(one) for one in spent if one.is_over] == []
 
 
 def test_corpus_has_uniquely_named_inputs_of_every_kind():
     names = [one.name for one in inputs()]
     assert len(names) == len(set(names)) > 300
-    kinds = ("shape", "number", "expression", "steps", "header", "CloudEvent", "query", "request: gzip")
+    kinds = ("shape", "number", "expression", "steps", "header", "CloudEvent", "query", "request: gzip", "webhook")
     assert [kind for kind in kinds if not any(name.startswith(kind) for name in names)] == []
 
 

@@ -143,6 +143,7 @@ def test_unresponsive_brokers_are_reported():
         until(lambda: next(told)["trouble"] == "the brokers do not answer", "it is told", 20)
 
 
+@pytest.mark.long
 def test_one_consumer_reads_through_an_outage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     made, tries = [], []
 

@@ -97,6 +97,7 @@ def test_reads_fail_fast_while_the_broker_is_away_and_are_correct_after_its_retu
     assert newest_of_key(TOPIC, 0, b"0") is not None
 
 
+@pytest.mark.long
 def test_read_after_a_broker_restart_is_correct(broker: Broker):
     assert newest(1, 5) == expected(1, 5)
     broker.kill()

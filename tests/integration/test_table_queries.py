@@ -44,6 +44,11 @@ class Topic:
         self._producer.produce(LOOKUP_TOPIC, encode_row(row.version, row.row), row_key(table, row.key))
         return row.version
 
+    def late(self, key: str, version: int, table: str = TABLE) -> None:
+        """Write a row with a version of an earlier event."""
+        self.sent += 1
+        self._producer.produce(LOOKUP_TOPIC, encode_row(version, b'{"late": true}'), row_key(table, key))
+
     def table(self, table: str = TABLE, tenant: str = TENANT) -> None:
         self._producer.produce(LOOKUP_TOPIC, encode_table(TableRecord(table, 1, tenant, NAME)), table_key(table))
 

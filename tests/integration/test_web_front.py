@@ -9,9 +9,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
+import psycopg.sql
 import pytest
 
-from config.front.app import MOST_WAITING, PAGE_THREADS
+from config.front.app import FORM_BODY, MOST_WAITING, PAGE_THREADS
 from localbox.ports import free_ports
 from tests.support.front_app import PAGE_BODY
 from tests.support.plane import until
@@ -26,11 +28,28 @@ FRONT = ("-m", "tests.support.front_server", "tests.support.front_app", "{port}"
 
 
 @pytest.fixture(scope="module")
-def front(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def web_database(postgres_url: str) -> str:
+    """URL of a database that has the role of requests."""
+    create_role(postgres_url)
+    return postgres_url
+
+
+@pytest.fixture(scope="module")
+def front(web_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Application that can block, behind the web front that serves pages."""
     log = tmp_path_factory.mktemp("front") / "front.log"
-    with serving(*FRONT, log=log, env={"DATABASE_URL": postgres_url}, ready="/livez") as served:
+    with serving(*FRONT, log=log, env={"DATABASE_URL": web_database}, ready="/livez") as served:
         yield served
+
+
+def create_role(url: str) -> None:
+    """Create the role of requests, and a table that it may read, as `migrate` does."""
+    name = psycopg.sql.Identifier(f"penstock_web_{url.rpartition('/')[2]}")
+    with psycopg.connect(url, autocommit=True) as connection:
+        with contextlib.suppress(psycopg.errors.DuplicateObject):
+            connection.execute(psycopg.sql.SQL("CREATE ROLE {} NOLOGIN").format(name))
+        connection.execute("CREATE TABLE IF NOT EXISTS mgmt_tenant ()")
+        connection.execute(psycopg.sql.SQL("GRANT SELECT ON mgmt_tenant TO {}").format(name))
 
 
 @pytest.fixture
@@ -67,10 +86,10 @@ def post(path: str, body: bytes, *headers: str, declared: int | None = None) -> 
 
 
 def test_fifty_slow_headers_and_bodies_delay_neither_probes_nor_pages(
-    postgres_url: str, tmp_path: Path, connections: contextlib.ExitStack
+    web_database: str, tmp_path: Path, connections: contextlib.ExitStack
 ):
     port = free_ports(1)[0]
-    env = {"DATABASE_URL": postgres_url, "PENSTOCK_WEB_PORT": str(port), "PENSTOCK_VAR": str(tmp_path)}
+    env = {"DATABASE_URL": web_database, "PENSTOCK_WEB_PORT": str(port), "PENSTOCK_VAR": str(tmp_path)}
     web = Served("-m", "config.serve", log=tmp_path / "web.log", env=env, ready="/livez", port=port)
     connections.callback(web.close)
     slow = [web.connect(SIGN_IN, b"X-Slow: ") for _ in range(SLOW)]
@@ -124,6 +143,20 @@ def test_readiness_probe_reports_unavailable_postgres(tmp_path: Path):
         assert front.get("/livez")[0] == 200
 
 
+def test_readiness_probe_takes_the_role_of_requests(tmp_path: Path, postgres_url: str):
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE without_role")
+    url = postgres_url.rpartition("/")[0] + "/without_role"
+    with serving(*FRONT, log=tmp_path / "front.log", env={"DATABASE_URL": url}, ready="/livez") as front:
+        status, why = front.get("/readyz")
+        assert (status, b"Run manage.py migrate" in why) == (503, True), why
+        create_role(url)
+        until(lambda: front.get("/readyz")[0] == 200, "the role exists", 20)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("REVOKE ALL ON mgmt_tenant FROM penstock_web_without_role")
+        until(lambda: b"Run manage.py migrate" in front.get("/readyz")[1], "the role has no rights", 20)
+
+
 def test_trickled_body_is_cut_off_and_a_slow_one_that_keeps_the_minimum_rate_is_served(front: Served):
     trickled, steady = front.connect(post("/", b"", declared=60_000)), front.connect(post("/", b"", declared=60_000))
     for _ in range(12):
@@ -146,6 +179,19 @@ def test_body_over_the_limit_is_refused(front: Served, declared: bool):
     answer = answer_on(connection)
     assert status_of(answer) == 413
     assert json.loads(answer.rpartition(b"\r\n\r\n")[2])["code"] == "body-too-large"
+
+
+@pytest.mark.parametrize("declared", [True, False], ids=["declared length", "chunked"])
+def test_response_of_a_saml_provider_over_the_limit_is_refused_before_it_is_read(front: Served, declared: bool):
+    path, size = "/sso/ten_1/saml/acs/", FORM_BODY.most_bytes
+    assert answer_on(front.connect(post(path, b"x" * size))).endswith(str(size).encode())
+    head = f"POST {path} HTTP/1.1\r\nHost: h\r\n".encode()
+    if declared:  # refused before any byte is sent
+        connection = front.connect(head, b"Content-Length: %d\r\n\r\n" % (size + 1))
+    else:  # its chunk does not end
+        chunk = b"%x\r\n" % (100 * size)
+        connection = front.connect(head, b"Transfer-Encoding: chunked\r\n\r\n", chunk, b"x" * (size + 1))
+    assert status_of(answer_on(connection)) == 413
 
 
 def test_upload_is_streamed_after_authentication_of_its_sender(front: Served):
@@ -178,8 +224,8 @@ def test_environ_conforms_to_wsgi_and_no_header_can_spoof_another(front: Served)
     assert re.findall(rb"set-cookie: (\S+)", head.lower()) == [b"a=1", b"b=2"]
 
 
-def test_terminating_server_finishes_begun_requests(postgres_url: str, tmp_path: Path):
-    with serving(*FRONT, log=tmp_path / "front.log", env={"DATABASE_URL": postgres_url}, ready="/livez") as front:
+def test_terminating_server_finishes_begun_requests(web_database: str, tmp_path: Path):
+    with serving(*FRONT, log=tmp_path / "front.log", env={"DATABASE_URL": web_database}, ready="/livez") as front:
         begun = front.connect(get(f"/block{tmp_path}/open"))
         until(lambda: front.get("/")[0] == 200, "what came before it is under way", 20)
         front.process.terminate()

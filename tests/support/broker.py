@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from localbox.kafka_training import ensure_kafka_archive
 from localbox.services.kafka import kafka
 from localbox.settings import settings_from
 from localbox.testing import free_ports
@@ -24,6 +25,7 @@ class Broker:
         given |= {name: os.environ[name] for name in ("PENSTOCK_CACHE", "JAVA_TOOL_OPTIONS") if name in os.environ}
         settings = settings_from(given | {"PENSTOCK_VAR": str(var)}, dotenv=None)
         self.address = settings.env["PENSTOCK_KAFKA"]
+        ensure_kafka_archive(settings)
         self._program = kafka(settings)
         self._log = var / "kafka.log"
         self._process: subprocess.Popen[bytes] | None = None

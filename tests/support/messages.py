@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, TopicPartition
-
 from dataplane.ledger.deadletter import dead_letter_reason
 from dataplane.ledger.meta import Headers, MessageMeta, read_meta
 from dataplane.ledger.units import format_position
 from dataplane.names import PartitionKey, Purpose
 from tests.support.data_plane import DataPlane
+from tests.support.topic_reader import read_topic
 
 
 class DeadLetter(NamedTuple):
@@ -46,26 +45,9 @@ def dead_letters(plane: DataPlane, pipe: str) -> list[DeadLetter]:
 def stored(plane: DataPlane, purpose: Purpose, pipe: str) -> Iterator[Stored]:
     """Yield all records of one pipe on a topic."""
     topic = plane.cluster.topics[purpose]
-    consumer = Consumer(
-        {
-            "bootstrap.servers": plane.broker.address,
-            "group.id": f"rig-{purpose}",
-            "enable.auto.commit": False,
-            "log_level": 3,
-        }
-    )
-    for partition in range(topic.partitions):
-        end = consumer.get_watermark_offsets(TopicPartition(topic.name, partition), timeout=10)[1]
-        consumer.assign([TopicPartition(topic.name, partition, 0)])
-        offset = 0
-        while offset < end:
-            message = consumer.poll(5)
-            assert message is not None
-            assert message.error() is None
-            offset = message.offset() + 1
-            headers = message.headers() or []
-            meta = read_meta(headers)
-            if meta.pipe == pipe:
-                at_ms = message.timestamp()[1]
-                yield Stored((topic.name, partition), offset - 1, meta, headers, message.value(), at_ms)
-    consumer.close()
+    for message in read_topic(plane.broker.address, topic.name, topic.partitions):
+        headers = message.headers() or []
+        meta = read_meta(headers)
+        if meta.pipe == pipe:
+            place, at_ms = (topic.name, message.partition()), message.timestamp()[1]
+            yield Stored(place, message.offset(), meta, headers, message.value(), at_ms)

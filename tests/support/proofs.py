@@ -72,7 +72,7 @@ def _tests_in(file: Path) -> dict[str, bool]:
 def _named_tests(module: ast.Module) -> Iterator[tuple[str, bool]]:
     for node in module.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name.lower().startswith("test"):
-            yield node.name, any("mark.long" in ast.unparse(decorator) for decorator in node.decorator_list)
+            yield node.name, any(ast.unparse(decorator) == "pytest.mark.long" for decorator in node.decorator_list)
         elif (name := _assigned(node)).startswith("Test"):
             yield name, False  # the test case of a state machine
 

@@ -14,7 +14,7 @@ from dataplane.tables.redrives import (
     encode_progress,
     format_place,
 )
-from dataplane.tables.signals import SIGNAL_VERSION, DestinationSignal, encode_signal, signal_key
+from dataplane.tables.signals import SIGNAL_VERSION, BreakerState, DestinationSignal, encode_signal, signal_key
 from tests.support.memory_lane import MemoryLane, MemoryMessage, message
 
 S = 1_000_000
@@ -49,7 +49,7 @@ def known(lane: MemoryLane, span_s: int = 86_400, version: int = 1) -> None:
     lane.table.apply(DestinationRecord("p", "crm", version, "active", to, []))
 
 
-def hear(lane: MemoryLane, breaker: str, *, until_us: int = 0, at_us: int = NOW, of_version: int = 1) -> None:
+def hear(lane: MemoryLane, breaker: BreakerState, *, until_us: int = 0, at_us: int = NOW, of_version: int = 1) -> None:
     """Apply a signal of a transmit lane: the state of the breaker of that destination."""
     signal = DestinationSignal(
         SIGNAL_VERSION,
@@ -58,11 +58,11 @@ def hear(lane: MemoryLane, breaker: str, *, until_us: int = 0, at_us: int = NOW,
         "p",
         "crm",
         at_us,
-        breaker,  # type: ignore[arg-type]
+        breaker,
         until_us,
         of_version=of_version,
     )
-    lane.work._signal_state.apply(signal_key(signal), encode_signal(signal), NOW)
+    lane.work._signal_state.apply(signal_key(signal), encode_signal(signal), at_us)
 
 
 def release(lane: MemoryLane, reached: int, *, running: bool = True, end: int = 10_000, at_us: int = NOW) -> None:

@@ -1,4 +1,4 @@
-"""Sizes of the long campaigns: those of `make test-long` fit in about 40 minutes on two cores.
+"""Sizes of the long campaigns: those of `make test-long` fit in two hours on two cores.
 
 A variable of the environment sets a larger size, for a night or a larger machine. CONTRIBUTING lists them.
 """

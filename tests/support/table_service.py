@@ -62,6 +62,18 @@ class TableService:
             self._process.wait(10)
             self._process = None
 
+    def stop(self) -> None:
+        """Stop the process with SIGTERM and wait for its end."""
+        if self._process is not None:
+            self._process.terminate()
+            assert self._process.wait(10) == 0
+            self._process = None
+
+    @property
+    def log(self) -> str:
+        """Output of the process."""
+        return self._log.read_text()
+
     def fill(self, table: str, tenant: str, name: str, rows: dict[str, tuple[int, str | None]]) -> None:
         """Store a live table and rows (version, JSON text) as the replicator does, and confirm them."""
         store = LookupStore(self.folder)

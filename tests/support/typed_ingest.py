@@ -127,10 +127,10 @@ def opened_ingest(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ope
     """Yield a function that makes replicas with more records, and close them afterwards."""
     replicas: list[IngestReplica] = []
 
-    def made(*more: Record) -> Ingest:
+    def made(*more: Record, env: dict[str, str] | None = None) -> Ingest:
         stored = Stored()
         monkeypatch.setattr(module, "ingest_producer", lambda *_: stored)
-        env = {"PENSTOCK_KAFKA": "127.0.0.1:1", "PENSTOCK_VAR": str(folder)}
+        env = {"PENSTOCK_KAFKA": "127.0.0.1:1", "PENSTOCK_VAR": str(folder), **(env or {})}
         replica = IngestReplica(settings_from(env), "ingest-1")
         replica._reader.at_end = True
         for record in (*RECORDS, *more):

@@ -20,6 +20,9 @@ MOST_CONNECTIONS: Final = 4_096
 # A client that reads nothing of a response for this long is disconnected. Without this limit it keeps its connection,
 # and the response, as long as it wants, and MOST_CONNECTIONS of them stop the server.
 UNREAD_MS: Final = 30_000
+# Of a connection, in the kernel, which doubles it. The default is some MB for an endless response that is not read: the
+# memory limit of a container includes them.
+SEND_BUFFER_BYTES: Final = 128 * 1024
 
 
 class App(Protocol):
@@ -32,18 +35,19 @@ class App(Protocol):
 
 
 class _Server(Server):  # type: ignore[misc] # granian is not typed
-    """Server whose connections end if their responses are not read."""
+    """Server whose connections hold little of a response that is not read, and end if it stays unread."""
 
     _ssp: Any
     _shd: Any
 
     def _init_shared_socket(self) -> None:
-        """Bind the port here and not in the worker. Accepted connections inherit the option (tcp(7))."""
+        """Bind the port here and not in the worker. Accepted connections inherit the options (tcp(7))."""
         super()._init_shared_socket()
         if self._ssp is not None:
             self._shd, self._ssp = self._ssp.build(), None
         with socket.fromfd(self._shd.get_fd(), socket.AF_INET, socket.SOCK_STREAM) as listener:
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_MS)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
 
 
 async def serve(app: App, host: str, port: int, *, drain_s: float, on_stop: Callable[[], None] = lambda: None) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dataplane.ledger.meta import REPLAY_HEADER, Headers, MessageMeta
-from dataplane.plan.outbound import as_json, message_headers
+from dataplane.plan.outbound import as_json, forwarded_headers, message_headers
 from dataplane.spec.loops import HOPS_HEADER
 from dataplane.transmit.deliveries.batches import batch_id
 from dataplane.transmit.deliveries.delivery import Delivery
@@ -49,6 +49,8 @@ def request_of(send: Delivery, carried: Headers, now_s: int) -> RenderedDelivery
     url, fixed, body = target.record.to.url, _fixed(target), send.body
     if meta.replay:
         fixed = [*fixed, *_replay_line(meta)]
+    if meta.request_headers:
+        fixed = [*fixed, *forwarded_headers(target.record.to, meta)]
     if target.template is not None:
         rendered = target.template(meta, body)
         url, fixed = rendered.url, [*fixed, *rendered.headers]

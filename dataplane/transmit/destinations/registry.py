@@ -11,9 +11,10 @@ from dataplane.names import LaneKind
 from dataplane.runtime.lanes.context import LaneContext
 from dataplane.spec import HttpDestination
 from dataplane.tables.records import CellRecord, DestinationRecord, PipeRecord, Record
+from dataplane.tables.sealed import opener
 from dataplane.tables.signals import DestinationSignal, reported_slowness
 from dataplane.transmit.destinations.targets import DestinationTarget, LaneShare
-from dataplane.transmit.http.secrets import OpenedSecrets, open_secrets, opener
+from dataplane.transmit.http.secrets import OpenedSecrets, open_secrets
 from dataplane.transmit.policy.limits import lane_share
 
 _NOWHERE = HttpDestination(url="")

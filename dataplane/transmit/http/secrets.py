@@ -2,23 +2,20 @@
 
 import base64
 import logging
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.fernet import InvalidToken
 from msgspec import Struct
 
 from dataplane.causes import Cause
 from dataplane.spec import BasicAuth, BearerAuth, HeaderAuth, MutualTls, OAuth2, endpoint_of
 from dataplane.tables.records import DestinationRecord
-from dataplane.tables.sealed import credential_place, signing_place, unbind
+from dataplane.tables.sealed import Opener, credential_place, signing_place, unbind
 from dataplane.transmit.http.sender import ClientIdentity
 from dataplane.transmit.http.signature import Signer, signer
 
 log = logging.getLogger(__name__)
-
-Opener = Callable[[str], str]
 
 
 class OpenedSecrets(Struct, frozen=True):
@@ -59,14 +56,6 @@ class _Credential(Struct, frozen=True):
 
 
 _credential: Final = msgspec.json.Decoder(_Credential)
-
-
-def opener(fernet_keys: tuple[str, ...]) -> Opener:
-    """Return a function that decrypts Fernet tokens with any of the keys; it raises ValueError or InvalidToken."""
-    if not fernet_keys:
-        return _no_keys
-    fernet = MultiFernet([Fernet(key) for key in fernet_keys])
-    return lambda token: fernet.decrypt(token).decode()
 
 
 def open_secrets(record: DestinationRecord, open_: Opener) -> OpenedSecrets:
@@ -131,7 +120,3 @@ def _header_safe(secret: str, field: str) -> str:
     if not all(" " <= c <= "~" for c in _required(secret, field)):
         raise ValueError(f"{field}: needs printable ASCII, because it is sent in a header")
     return secret
-
-
-def _no_keys(_token: str) -> str:
-    raise ValueError("PENSTOCK_FERNET_KEYS: needs at least one key, got none")

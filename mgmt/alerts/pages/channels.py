@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods
 from dataplane.spec import SpecError
 from mgmt import services
 from mgmt.models import AlertChannel, Tenant
+from mgmt.tenancy.row_scope import add_tenant
 from mgmt.tenancy.services.rate_limits import CountedTry, TryLimit, hit, network_of
 from mgmt.tenancy.services.rate_limits import wait_s as wait_for
 from mgmt.web import access
@@ -49,6 +50,8 @@ def confirm(request: HttpRequest, token: str) -> HttpResponse:
     channel = None if wait_s else services.channel_of_token(token=token)
     if channel is None and not wait_s:
         hit(CONFIRMATION_LINKS, address, now)
+    if channel is not None:
+        add_tenant(channel.tenant_id)
     if channel is not None and request.method == "POST":
         services.confirm_channel(channel=channel, now=now)
         channel.refresh_from_db()

@@ -16,6 +16,7 @@ from mgmt.errors import InvalidValue, LimitReachedError, NameTakenError, TooMany
 from mgmt.models import AlertChannel, Tenant, User
 from mgmt.pipes.spec_check import check_outbound
 from mgmt.quotas.services import hold_tenant
+from mgmt.tenancy.row_scope import all_tenants
 from mgmt.tenancy.secrets import encrypt, new_signing_secret
 from mgmt.tenancy.services.rate_limits import TryLimit, hit
 from mgmt.tenancy.services.rotation import channel_place
@@ -80,6 +81,7 @@ def confirmation_token(channel: AlertChannel) -> str:
     return signing.dumps([channel.id, channel.target], salt=_SALT)
 
 
+@all_tenants("link")
 def channel_of_token(*, token: str) -> AlertChannel | None:
     """Return the channel of a confirmation link; None if the link is forged or too old, or the channel was removed."""
     try:

@@ -12,6 +12,7 @@ from mgmt.cells.placement import RATED_KINDS, CellCapacity, Cores, NewPipe, Plac
 from mgmt.cells.policies import cell_master
 from mgmt.cells.queries.capacity_tests import newest_capacity_results
 from mgmt.models import CapacityResult, Cell, Pipe, ScaleGroup, Usage
+from mgmt.tenancy.row_scope import all_tenants
 
 DAYS: Final = timedelta(days=7)
 YOUNG: Final = timedelta(days=1)  # a pipe without usage yet, which may start soon
@@ -30,6 +31,7 @@ class PlacementInputs:
     dedicated: Mapping[str, str] = field(default_factory=dict)
 
 
+@all_tenants("placement")
 def placement_inputs(pipes: Sequence[tuple[str, str]], policy: PlacementPolicy, now: datetime) -> PlacementInputs:
     """Return the inputs for pipes given as (id, tenant); at most six queries. Closed pipes do not count.
 

@@ -144,7 +144,9 @@ class _LogScan:
         masks = self._masks.of(meta.pipe, meta.revision)
         shown = masked_text(body, masks) if masks else body.decode("utf-8", "replace")
         position = position_of(*place, message.offset())
-        self.events.append(LoggedEvent(position, meta, _shown_headers(headers), shown, bool(masks)))
+        self.events.append(
+            LoggedEvent(position, meta, {**meta.request_headers, **_shown_headers(headers)}, shown, bool(masks))
+        )
 
 
 def _starts(

@@ -17,6 +17,7 @@ from mgmt.ledger.queries.ledger import MinuteKey, books_of
 from mgmt.messages.queries.journey import original
 from mgmt.messages.queries.message_search import OUR_ID, FoundMessage, find_messages
 from mgmt.models import DeadLetter, DeliveryAttempt, Pipe
+from mgmt.tenancy.row_scope import all_tenants
 
 Standing = Literal["delivered", "under way", "held", "final"]
 _HELD: Final = frozenset({Bin.HELD})
@@ -50,6 +51,7 @@ class Receipt:
     found: FoundMessage
 
 
+@all_tenants("receipt")
 def receipt_of(message_id: str) -> Receipt | None:
     """Return the receipt of a message that is still on its topic, or None. Raises RecordUnavailableError."""
     if not OUR_ID.fullmatch(message_id):

@@ -94,8 +94,17 @@ class Recomputation:
 
 def _sample(record: StoredRecord, position: int) -> SampleEvent:
     meta = record.meta
-    times = (meta.event_time_us, meta.ingest_time_us)
-    return SampleEvent(record.body, meta.source, meta.id, *times, meta.pipe, meta.revision, position)
+    return SampleEvent(
+        record.body,
+        meta.source,
+        meta.id,
+        meta.event_time_us,
+        meta.ingest_time_us,
+        meta.pipe,
+        meta.revision,
+        position,
+        meta.request_headers,
+    )
 
 
 def _rules(spec: Mapping[str, Any], verdicts: Sequence[bool | None]) -> list[RuleResult]:

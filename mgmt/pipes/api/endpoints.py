@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from django.conf import settings
 from django.utils import timezone
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -23,6 +24,7 @@ from mgmt.web.api_view import View, body_of
 from mgmt.web.openapi import PAGE_PARAMETERS, answers, operation
 from mgmt.web.pagination import KeysetPage, page_of
 from mgmt.web.problems import ProblemError
+from mgmt.webhook_sources.queries import url_of
 
 
 class SourcesView(View):
@@ -65,7 +67,7 @@ class KeysView(View):
         ),
     )
     def post(self, request: Request, pipe: str) -> Response:
-        """Create an API key for a source. The response contains the key, which cannot be read again."""
+        """Create an API key for a source, or a URL for its webhooks. The response has it; it cannot be read again."""
         row = access.get_pipe(self.user, pipe, access.MAKE_KEY)
         body = body_of(request, KeyIn)
         try:
@@ -74,7 +76,9 @@ class KeysView(View):
             reason = "needs the name of a source of this pipe"
             error = {"pointer": "#/source", "detail": reason, "code": "does-not-exist"}
             raise ProblemError("invalid", errors=[error]) from exc
-        key, plaintext = create_api_key(source=source, label=body["label"], days=body["expires_in_days"], by=self.user)
+        key, plaintext = create_api_key(
+            source=source, label=body["label"], days=body["expires_in_days"], by=self.user, use=body["use"]
+        )
         return _new_key(key, plaintext)
 
 
@@ -124,7 +128,8 @@ class RevokeKeyView(View):
 
 def _new_key(key: ApiKey, plaintext: str) -> Response:
     headers = {"Cache-Control": "no-store"}
-    return Response({**KeyOut(key).data, "key": plaintext}, status=201, headers=headers)
+    url = url_of(settings.PENSTOCK_INGEST_URL, plaintext) if key.use == "url" else ""
+    return Response({**KeyOut(key).data, "key": plaintext, "url": url}, status=201, headers=headers)
 
 
 class DestinationsView(View):

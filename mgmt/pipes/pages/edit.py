@@ -58,6 +58,7 @@ _REFUSED: Final = (
     services.NameTakenError,
     services.QuotaExceededError,
 )
+_EXAMPLE_URL: Final = "https://receiver.example.com/"
 TELL: Final = "tell"
 EXPECTED: Final = "expected"
 ROLLOUT: Final = "rollout"
@@ -67,10 +68,11 @@ _OWN: Final = ("csrfmiddlewaretoken", "action", TELL, EXPECTED, COMPARED)
 
 @dataclass(frozen=True)
 class NewKeyView:
-    """API key as shown on the one page that displays it."""
+    """API key, or URL of webhooks, as shown on the one page that displays it."""
 
     source: str
     secret: str
+    use: str = "key"
 
 
 @for_members
@@ -425,11 +427,20 @@ def _wants_json(request: HttpRequest) -> bool:
     return request.GET.get("mode") == "json"
 
 
+def _with_urls(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return a spec with an example URL for each destination whose URL is not entered yet, so that it can be sent."""
+    destinations = {
+        name: {**one, "url": _EXAMPLE_URL} if one.get("url") == "" else one
+        for name, one in spec.get("destinations", {}).items()
+    }
+    return {**spec, "destinations": destinations}
+
+
 def _curl(editing: EditorContext, draft: Draft) -> str:
     try:
         spec = draft.document()
     except (ValueError, SpecError):
         spec = dict(draft.base)
     if editing.pipe is None:
-        return as_curl("pipes/", {"name": draft.name or "orders", "spec": spec})
+        return as_curl("pipes/", {"name": draft.name or "orders", "spec": _with_urls(spec)})
     return as_curl(f"pipes/{editing.pipe.id}/revisions/", {"based_on": editing.based_on, "spec": spec})

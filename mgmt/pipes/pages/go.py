@@ -23,8 +23,14 @@ def go(request: HttpRequest) -> HttpResponse:
 
     def targets() -> list[tuple[str, str, str]]:
         """Return name, kind and URL of each target: pages first."""
-        may_audit = tenant is not None and access.may(access.role_in(viewer, tenant.id), access.READ_AUDIT)
-        groups = rail("", has_tenant=tenant is not None, is_staff=viewer.is_staff, may_audit=may_audit)
+        role = access.role_in(viewer, tenant.id) if tenant else None
+        groups = rail(
+            "",
+            has_tenant=tenant is not None,
+            is_staff=viewer.is_staff,
+            may_audit=access.may(role, access.READ_AUDIT),
+            may_sso=access.may(role, access.MANAGE_SSO),
+        )
         found = [(entry.name, "page", entry.url) for group in groups for entry in group.entries]
         found = [one for one in found if q.lower() in one[0].lower()]
         pipes = access.pipes_of(viewer).filter(tenant=tenant, name__icontains=q).order_by("name")[: MOST - len(found)]

@@ -21,6 +21,7 @@ from mgmt.pipes.services.keys import MAX_OVERLAP_HOURS, OVERLAP_HOURS
 from mgmt.web import access
 from mgmt.web.rendering import as_curl, for_members, ingest_url, number_of, once, show, viewer_of
 from mgmt.web.snippets import endpoint, send_snippets
+from mgmt.webhook_sources.queries import url_of
 
 OVERLAPS: Final = {
     0: "at once",
@@ -66,7 +67,9 @@ def rotate_key(request: HttpRequest, pipe_id: str, key_id: str) -> HttpResponse:
         messages.error(request, str(exc), extra_tags="bad")
         return redirect("console:settings", pipe_id)
     pipe = access.get_pipe(viewer_of(request), pipe_id)
-    return _page(request, pipe, key=NewKeyView(key.source.name, secret))
+    if key.use == "url":
+        secret = url_of(ingest_url(), secret)
+    return _page(request, pipe, key=NewKeyView(key.source.name, secret, key.use))
 
 
 @for_members
@@ -109,9 +112,10 @@ def _page(
     request: HttpRequest, pipe: Pipe, *, key: NewKeyView | None = None, signing: list[tuple[str, str]] | None = None
 ) -> HttpResponse:
     keys = Prefetch("keys", ApiKey.objects.order_by("-created_at"), to_attr="all_keys")
+    api_key = key.secret if key and key.use == "key" else ""
     context: dict[str, Any] = pipe_context(pipe, "settings") | {
         "endpoint": endpoint(ingest_url()),
-        "snippets": send_snippets(ingest_url=ingest_url(), key=key.secret if key else "", sample=pipe.sample),
+        "snippets": send_snippets(ingest_url=ingest_url(), key=api_key, sample=pipe.sample),
         "sources": pipe.sources.annotate(schema=Max("schemas__number")).order_by("name").prefetch_related(keys),
         "destinations": pipe.destinations.order_by("name"),
         "keys": [key] if key else [],

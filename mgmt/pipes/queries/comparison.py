@@ -188,6 +188,5 @@ def _batch(events: Sequence[PlacedEvent]) -> Iterator[PlacedEvent]:
 
 def _sample(one: PlacedEvent) -> SampleEvent:
     meta = one.record.meta
-    return SampleEvent(
-        one.record.body, meta.source, meta.id, meta.event_time_us, meta.ingest_time_us, meta.pipe, 0, one.position
-    )
+    times = (meta.event_time_us, meta.ingest_time_us)
+    return SampleEvent(one.record.body, meta.source, meta.id, *times, meta.pipe, 0, one.position, meta.request_headers)

@@ -9,10 +9,10 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from dataplane.spec.keys import PREFIX_CHARS, RANDOM_BYTES, key_digest, key_text
+from dataplane.spec.keys import PREFIX, PREFIX_CHARS, RANDOM_BYTES, URL_PREFIX, key_digest, key_text
 from mgmt.audit.services import record
 from mgmt.errors import InvalidValue, KeyEndedError, PipeClosedError
-from mgmt.models import ApiKey, Pipe, Source, User
+from mgmt.models import ApiKey, Pipe, Source, SourceWebhook, User
 from mgmt.quotas.services import check_room_for_key, hold_tenant
 from mgmt.tenancy.names import checked_name
 
@@ -24,13 +24,15 @@ log = structlog.get_logger(__name__)
 
 @transaction.atomic
 def create_api_key(
-    *, source: Source, label: str = "", days: int | None = None, by: User | None = None
+    *, source: Source, label: str = "", days: int | None = None, by: User | None = None, use: str = "key"
 ) -> tuple[ApiKey, str]:
     """Create a key to one source. Return the row and the key itself, which cannot be shown again.
 
     days: until it expires, 1 to MAX_KEY_DAYS; None for never
+    use:  `url` for the secret part of a URL to which the sender of the source's webhook settings posts
 
-    Raises InvalidValue for a label that is too long or not printable, PipeClosedError, QuotaExceededError.
+    Raises InvalidValue for a label that is too long or not printable, or a URL of a source without webhook settings,
+    PipeClosedError, QuotaExceededError.
     """
     hold_tenant(source.pipe.tenant_id)
     check_room_for_key(source.pipe.tenant_id)
@@ -40,11 +42,13 @@ def create_api_key(
     if days is not None and not 1 <= days <= MAX_KEY_DAYS:
         raise InvalidValue("expires_in_days", f"needs 1 to {MAX_KEY_DAYS} days")
     expires_at = timezone.now() + timedelta(days=days) if days is not None else None
-    key = key_text(secrets.token_bytes(RANDOM_BYTES))
+    if use == "url" and not SourceWebhook.objects.filter(source=source).exists():
+        raise InvalidValue("use", "needs a source with webhook settings: choose its sender first")
+    key = key_text(secrets.token_bytes(RANDOM_BYTES), URL_PREFIX if use == "url" else PREFIX)
     row = ApiKey.objects.create(
         source=source, label=label, prefix=key[:PREFIX_CHARS], digest=key_digest(key), expires_at=expires_at
     )
-    record(pipe=source.pipe, by=by, action="key.created", target=row, after={"source": source.name})
+    record(pipe=source.pipe, by=by, action="key.created", target=row, after={"source": source.name, "use": use})
     log.info("key created", pipe=source.pipe_id, source=source.name, key=row.id)
     return row, key
 
@@ -71,7 +75,7 @@ def rotate_api_key(
     ends = {"ends_at": min(ends_at, old.expires_at) if old.expires_at else ends_at}
     record(pipe=key.source.pipe, by=by, action="key.rotated", target=old, after=ends)
     log.info("key rotated", key=old.id, overlap_s=overlap.total_seconds(), by=by.username)
-    return create_api_key(source=key.source, label=old.label, days=days, by=by)
+    return create_api_key(source=key.source, label=old.label, days=days, by=by, use=old.use)
 
 
 @transaction.atomic

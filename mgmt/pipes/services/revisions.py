@@ -31,7 +31,7 @@ from mgmt.errors import (
 )
 from mgmt.event_types.queries import event_shapes_of
 from mgmt.lookups.services import check_tables
-from mgmt.models import Destination, Pipe, PipeRevision, Source, User
+from mgmt.models import Destination, Pipe, PipeRevision, PortalLink, Source, User
 from mgmt.pipes.services.publishing import republish_pipe
 from mgmt.pipes.spec_check import check_encodings, check_sources, checked_spec
 from mgmt.quotas.services import check_spec_within_quota
@@ -235,10 +235,11 @@ def adopt_live_spec(*, revision: PipeRevision, now: datetime | None = None) -> b
 def activate_removed(pipe_id: str, wanted: Mapping[str, Any]) -> None:
     """Activate the removed destinations that a revision names again, before it takes any key.
 
-    Lanes cancel messages to a removed destination.
+    Lanes cancel messages to a removed destination. Portal links of a removed one open no later one with its name.
     """
     for row in Destination.objects.filter(pipe_id=pipe_id, name__in=wanted, state=Destination.State.REMOVED):
         Destination.objects.filter(id=row.id).update(config=wanted[row.name])
+        PortalLink.objects.filter(destination=row, revoked_at=None).update(revoked_at=timezone.now())
         change_destination_state(row=row, was=[Destination.State.REMOVED], becomes=Destination.State.ACTIVE)
 
 

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods
 
 from mgmt import services
 from mgmt.models import Invitation, User
+from mgmt.tenancy.row_scope import add_tenant
 from mgmt.tenancy.services import rate_limits
 from mgmt.tenancy.services.rate_limits import CountedTry, TryLimit, network_of
 from mgmt.tenancy.services.sign_up import has_account
@@ -41,6 +42,7 @@ def accept_invitation(request: HttpRequest, token: str) -> HttpResponse:
         if not wait_s:
             rate_limits.hit(LINKS, address, now)
         return _page(request, None, status=429 if wait_s else 404, wait_s=wait_s)
+    add_tenant(invitation.tenant_id)
     return _accept(request, invitation, now) if request.method == "POST" else _page(request, invitation)
 
 

@@ -30,6 +30,7 @@ from mgmt.errors import (
 )
 from mgmt.models import Invitation, Membership, Tenant, User
 from mgmt.quotas.services import hold_tenant
+from mgmt.tenancy.row_scope import all_tenants
 from mgmt.tenancy.secrets import link_token_digest, new_link_token
 from mgmt.tenancy.services.rate_limits import TryLimit, hit
 
@@ -123,6 +124,7 @@ def revoke_invitations_of(*, user: User, tenant: Tenant, by: User) -> None:
         revoke_invitation(invitation=invitation, by=by, now=timezone.now())
 
 
+@all_tenants("link")
 def invitation_of_token(*, token: str, now: datetime) -> Invitation | None:
     """Return the invitation of a link; None if the link is not valid (any more)."""
     rows = Invitation.objects.select_related("tenant", "invited_by")

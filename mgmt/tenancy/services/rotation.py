@@ -10,8 +10,10 @@ from dataplane.tables.sealed import credential_place, salt_place, signing_place
 from mgmt.audit.services import record
 from mgmt.deliveries.services.destinations import with_endpoint
 from mgmt.idempotency.services import response_place
-from mgmt.models import AlertChannel, Destination, IdempotentResponse, Pipe, Tenant
+from mgmt.models import AlertChannel, Destination, IdempotentResponse, Pipe, SourceWebhook, SsoConnection, Tenant
+from mgmt.sso.services.connections import rotate_client_secret
 from mgmt.tenancy.secrets import decrypt, encrypt, reencrypt
+from mgmt.webhook_sources.services import rotate_webhook_secrets
 
 SECOND_FACTOR_PLACE: Final = "accounts/second-factor/secret"
 _SEALED: Final = {Authenticator.Type.TOTP: "secret", Authenticator.Type.RECOVERY_CODES: "seed"}  # keys of `data`
@@ -35,10 +37,16 @@ def rotate_secrets() -> int:
         _rotate_channel(channel)
     for factor in factors:
         _rotate_factor(factor)
+    connections = list(SsoConnection.objects.order_by("id").values_list("id", flat=True))
+    for connection in connections:
+        rotate_client_secret(connection)
+    webhooks = list(SourceWebhook.objects.exclude(secrets=[]).order_by("source").values_list("source_id", flat=True))
+    for webhook in webhooks:
+        rotate_webhook_secrets(webhook)
     responses = list(IdempotentResponse.objects.order_by("id").values_list("id", flat=True))
     for response in responses:
         _rotate_response(response)
-    return len(tenants) + len(destinations) + len(channels) + len(factors) + len(responses)
+    return sum(len(rows) for rows in (tenants, destinations, channels, factors, connections, webhooks, responses))
 
 
 @transaction.atomic

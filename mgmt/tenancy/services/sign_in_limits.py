@@ -28,7 +28,11 @@ class Device(NamedTuple):
 
 
 class SignInAttempt(NamedTuple):
-    """Sign-in attempt: the account (existing or not), the address, and the known browser if any."""
+    """Sign-in attempt: the account as the attempt named it (existing or not), the address, and the known browser.
+
+    A user name and the e-mail addresses of its account are counted separately: a limit that they shared would show
+    which address belongs to which account.
+    """
 
     account: str
     address: str
@@ -50,10 +54,14 @@ class SignInAttempt(NamedTuple):
         return [CountedTry(PER_ACCOUNT_AND_ADDRESS, both), CountedTry(PER_ADDRESS, self.address), *by_account]
 
 
-def attempt_of(*, username: str, address: str, device: str = "") -> SignInAttempt:
-    """Return the attempt of a user name, an address and a device cookie."""
-    account, known = account_of(username), _device_of(device)
-    return SignInAttempt(account, network_of(address), known.id if known and known.account == account else "")
+def attempt_of(*, username: str, address: str, device: str = "", typed: str = "") -> SignInAttempt:
+    """Return the attempt of a user name, an address and a device cookie.
+
+    typed: the e-mail address that the attempt gave in place of the user name
+    """
+    known = _device_of(device)
+    is_known = known is not None and known.account == account_of(username)
+    return SignInAttempt(account_of(typed or username), network_of(address), known.id if known and is_known else "")
 
 
 def account_of(username: str) -> str:

@@ -44,6 +44,8 @@ def create_token(
     days: until it expires, 1 to MAX_DAYS; None for never, which only an owner may choose
     pipe: the only one that the token reaches; None for all of the tenant
 
+    In a session by single sign-on, or by a token of one, the token is valid only while the connection is enabled.
+
     Raises InvalidValue, LimitReachedError.
     """
     name = checked_name("name", name)
@@ -71,6 +73,7 @@ def create_token(
         digest=key_digest(text),
         created_at=now,
         created_by=by,
+        sso_connection_id=by.sso_connection_id,
         expires_at=now + timedelta(days=days) if days is not None else None,
     )
     about = {

@@ -41,6 +41,8 @@ PIECE_BYTES: Final = 64 * 1024
 RETRY_AFTER_S: Final = 2
 PAGE_BODY: Final = BodyRule(2 * 1024 * 1024)  # DATA_UPLOAD_MAX_MEMORY_SIZE, plus room for multipart
 UPLOAD_BODY: Final = BodyRule(513 * 1024 * 1024)  # mgmt.lookups.row_files.MAX_UPLOAD_BYTES, plus room for multipart
+FORM_BODY: Final = BodyRule(512 * 1024)  # a SAML response: anybody can send one
+_FORMS: Final = re.compile(r"/sso/[^/]+/saml/acs/")
 _UPLOADS: Final = re.compile(r"/(api/v1/lookup-tables|tables)/[^/]+/upload/")
 Refuse = Callable[[str, str, str], tuple[AsgiHeaders, bytes]]
 
@@ -114,7 +116,8 @@ class Front:
         if scope["method"] == "POST" and _UPLOADS.fullmatch(scope["path"]):
             await self._upload(scope, receive, send)
             return
-        body = await read_body(BodyReader(scope["headers"], receive, self._page_body), self._budget)
+        rule = FORM_BODY if _FORMS.fullmatch(scope["path"]) else self._page_body
+        body = await read_body(BodyReader(scope["headers"], receive, rule), self._budget)
         try:
             found = await self._in_page_thread(scope, body)
             await self._send(found, receive, send)

@@ -6,9 +6,13 @@ from typing import Any, Final
 
 import psycopg
 
+from mgmt.tenancy.row_scope import WEB_ROLE_SQL
+
 ANSWER_S: Final = 3.0
 FRESH_S: Final = 1.0
 _STATEMENT_MS: Final = 2_000
+# As each request does; the role has no rights after a restore without them. One implicit transaction.
+_TAKE_ROLE: Final = f"SELECT set_config('role', {WEB_ROLE_SQL}, true); SELECT FROM mgmt_tenant LIMIT 0"  # noqa: S608
 
 
 class Readiness:
@@ -42,6 +46,9 @@ class Readiness:
         kept = self._connection is not None
         try:
             self._select()
+        except (psycopg.DataError, psycopg.ProgrammingError) as exc:
+            self._drop()
+            return f"Requests cannot use the database: {str(exc).splitlines()[0]}. Run manage.py migrate"
         except psycopg.Error:
             self._drop()
             # A kept connection may be to a server that has restarted since.
@@ -54,7 +61,7 @@ class Readiness:
             self._connection = psycopg.connect(
                 **self._address, connect_timeout=2, autocommit=True, options=options, application_name="penstock-ready"
             )
-        self._connection.execute("SELECT 1")
+        self._connection.execute(_TAKE_ROLE)
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from dataplane.record_limits import TOPIC_MAX_BYTES
+from localbox.class_archive import ClassArchive, archive_in
 from localbox.errors import BoxError
 from localbox.jars import KAFKA, ensure_jars
 from localbox.java import find_java
@@ -25,18 +26,27 @@ def kafka(settings: BoxSettings) -> Program:
     if not settings.owns_kafka:
         return Program("kafka", StartStage.SERVICES, None, probe=probe)
     java = find_java(settings.env)
-    classpath = f"{KAFKA.place(settings.cache)}/*"
-    home = settings.var / "kafka"
     return Program(
         "kafka",
         StartStage.SERVICES,
-        (str(java), *jvm_flags(), "-cp", classpath, "kafka.Kafka", str(home / "server.properties")),
-        prepare=partial(prepare, settings, java=java, classpath=classpath, home=home),
+        command(settings, java, kafka_archive(settings, java).option),
+        prepare=partial(prepare, settings, java),
         probe=probe,
         version=lambda: VERSION,
         port=settings.ports["PENSTOCK_KAFKA_PORT"],
         stop_grace_s=30,
     )
+
+
+def command(settings: BoxSettings, java: Path, *flags: str) -> tuple[str, ...]:
+    """Return the command that starts the broker, with more options of its JVM."""
+    path = settings.var / "kafka" / "server.properties"
+    return (str(java), *jvm_flags(), *flags, "-cp", _classpath(settings), "kafka.Kafka", str(path))
+
+
+def kafka_archive(settings: BoxSettings, java: Path) -> ClassArchive:
+    """Return the archive of Kafka's classes, next to its jars."""
+    return archive_in(settings.cache, program="Kafka", java=java, jars=KAFKA.place(settings.cache))
 
 
 def jvm_flags() -> list[str]:
@@ -45,28 +55,27 @@ def jvm_flags() -> list[str]:
     return ["-Xms256m", "-Xmx384m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Xshare:auto", _LOG_LEVEL, *log]
 
 
-def prepare(settings: BoxSettings, *, java: Path, classpath: str, home: Path) -> None:
+def prepare(settings: BoxSettings, java: Path) -> None:
     """Get the jars, write the properties, format the log directory if needed. Data survives `down` and `up`.
 
     Raises BoxError if that fails.
     """
+    home = settings.var / "kafka"
     ensure_jars(KAFKA, java=java, cache=settings.cache, env=settings.env)
     home.mkdir(parents=True, exist_ok=True)
     path = home / "server.properties"
     path.write_text("".join(f"{name}={value}\n" for name, value in properties(home, settings.ports).items()))
     if (home / "log" / "meta.properties").exists():
         return
-    command = [
-        str(java),
-        "-Xmx128m",
-        "-XX:TieredStopAtLevel=1",
-        _LOG_LEVEL,
-        "-cp",
-        classpath,
-        "kafka.tools.StorageTool",
-    ]
-    command += ["format", "--cluster-id", cluster_id(uuid.uuid4()), "--config", str(path), "--ignore-formatted"]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False, env=settings.env)
+    flags = ["-Xmx128m", "-XX:TieredStopAtLevel=1", kafka_archive(settings, java).option, _LOG_LEVEL]
+    format_log = ["format", "--cluster-id", cluster_id(uuid.uuid4()), "--config", str(path), "--ignore-formatted"]
+    answer = subprocess.run(
+        [str(java), *flags, "-cp", _classpath(settings), "kafka.tools.StorageTool", *format_log],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=settings.env,
+    )
     if answer.returncode:
         raise BoxError(f"Kafka could not format {home / 'log'}: {(answer.stderr + answer.stdout).strip()}")
 
@@ -103,6 +112,10 @@ def properties(home: Path, ports: dict[str, int]) -> dict[str, str]:
         "message.max.bytes": str(TOPIC_MAX_BYTES),
         "replica.fetch.max.bytes": str(TOPIC_MAX_BYTES),
     }
+
+
+def _classpath(settings: BoxSettings) -> str:
+    return f"{KAFKA.place(settings.cache)}/*"
 
 
 def cluster_id(chance: uuid.UUID) -> str:

@@ -15,6 +15,7 @@ from penstock_client.api.operations import (
     create_lookup_table,
     create_pipe,
     publish_revision,
+    register_source_schema,
     register_version,
     rename_pipe,
     set_credential,
@@ -28,6 +29,7 @@ from penstock_client.models.patched_pipe_change_in import PatchedPipeChangeIn
 from penstock_client.models.pipe_in import PipeIn
 from penstock_client.models.revision_in import RevisionIn
 from penstock_client.models.schema_draft_in import SchemaDraftIn
+from penstock_client.models.source_schema_in import SourceSchemaIn
 
 
 class PipeApply:
@@ -49,6 +51,7 @@ class PipeApply:
         self._tables = dict(self._live.tables)
         self._sent_credentials: set[str] = set()
         self._registered: dict[str, int] = {}
+        self._registered_of_source: dict[str, int] = {}
         self._missing_channels = iter(missing_channels(document, self._live))  # changes of the plan hide their URLs
 
     def run(self, report: Callable[[str], None]) -> None:
@@ -61,6 +64,7 @@ class PipeApply:
             "publish": self._publish,
             "set-loss-threshold": self._set_loss_threshold,
             "set-credential": self._set_credential,
+            "register-source-schema": self._register_source_schema,
             "set-event-types": self._set_event_types,
             "add-channel": self._add_channel,
         }
@@ -90,6 +94,13 @@ class PipeApply:
         self._connection.call(register_version.sync_detailed, body=body)
         self._registered[subject] += 1
         return f"version {number + 1} of {subject} registered"
+
+    def _register_source_schema(self, source: str) -> str:
+        number = len(self._live.source_schemas.get(source, ())) + self._registered_of_source.setdefault(source, 0)
+        body = SourceSchemaIn.from_dict({"schema": self._document.source_schemas[source][number]})
+        self._connection.call(register_source_schema.sync_detailed, self._pipe_id, source, body=body)
+        self._registered_of_source[source] += 1
+        return f"version {number + 1} of the schema of source {source} registered"
 
     def _create_pipe(self, name: str) -> str:
         body = PipeIn.from_dict(

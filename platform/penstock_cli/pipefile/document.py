@@ -23,6 +23,7 @@ FIELDS: Final = (
     "spec",
     "destinations",
     "event_types",
+    "source_schemas",
     "channels",
     "tables",
     "schemas",
@@ -69,8 +70,15 @@ def document_of(found: Any, env: Mapping[str, str], folder: Path) -> PipeDocumen
         channels=[_channel(number, one) for number, one in enumerate(whole.get("channels") or [])],
         tables={name: _table(name, one, folder) for name, one in _mapping("$.tables", whole.get("tables")).items()},
         schemas={
-            subject: [_schema(f"$.schemas.{subject}[{n}]", one, folder) for n, one in enumerate(_list(subject, some))]
+            subject: [
+                _schema(f"$.schemas.{subject}[{n}]", one, folder)
+                for n, one in enumerate(_versions(f"$.schemas.{subject}", some))
+            ]
             for subject, some in _mapping("$.schemas", whole.get("schemas")).items()
+        },
+        source_schemas={
+            source: _source_schemas(source, some, folder, spec)
+            for source, some in _mapping("$.source_schemas", whole.get("source_schemas")).items()
         },
         event_types={
             source: _types(source, one, spec)
@@ -135,12 +143,28 @@ def _schema(path: str, found: Any, folder: Path) -> SchemaEntry:
     return SchemaEntry(one["type"], one["schema"], tuple(one.get("references", ())))
 
 
+def _source_schemas(source: str, found: Any, folder: Path, spec: Mapping[str, Any]) -> list[Any]:
+    """Return the JSON Schemas of a source: each is in the document, or in a .json file that it names."""
+    path = f"$.source_schemas.{source}"
+    if source not in spec["sources"]:
+        _refuse(path, "needs a source of the spec")
+    return [
+        _schema(f"{path}[{n}]", one, folder).schema if isinstance(one, str) else one
+        for n, one in enumerate(_versions(path, found))
+    ]
+
+
 def _types(source: str, found: Any, spec: Mapping[str, Any]) -> TypeSettings:
     path = f"$.event_types.{source}"
     if source not in spec["sources"]:
         _refuse(path, "needs a source of the spec")
     one = _fields(path, found, ("type_from", "subjects"))
-    return TypeSettings(str(one.get("type_from", "")), _mapping(f"{path}.subjects", one.get("subjects")))
+    return TypeSettings(_place(str(one.get("type_from", ""))), _mapping(f"{path}.subjects", one.get("subjects")))
+
+
+def _place(type_from: str) -> str:
+    """Return the place of an event's type as the server stores it: names of headers have no case."""
+    return type_from.lower() if type_from.startswith("header:") else type_from
 
 
 def _fields(path: str, found: Any, known: tuple[str, ...]) -> dict[str, Any]:
@@ -158,9 +182,9 @@ def _mapping(path: str, found: Any) -> dict[str, Any]:
     return found
 
 
-def _list(subject: str, found: Any) -> list[Any]:
+def _versions(path: str, found: Any) -> list[Any]:
     if not isinstance(found, list) or not found:
-        _refuse(f"$.schemas.{subject}", "needs a list of versions, the oldest first")
+        _refuse(path, "needs a list of versions, the oldest first")
     return found
 
 

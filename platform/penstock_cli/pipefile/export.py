@@ -54,6 +54,7 @@ def document_from(name: str, live: LivePipe, rows: Mapping[str, Mapping[str, str
             source: {"type_from": one.type_from, "subjects": dict(one.subjects)}
             for source, one in live.event_types.items()
         },
+        "source_schemas": {source: list(some) for source, some in live.source_schemas.items()},
         "tables": {table: dict(one) if one else {} for table, one in rows.items()},
         "schemas": {subject: list(map(_schema, some)) for subject, some in live.versions.items()},
     }

@@ -13,6 +13,7 @@ from penstock_client.api.operations import (
     list_alert_channels,
     list_destinations,
     list_lookup_tables,
+    list_source_schemas,
     list_sources,
     list_subject_versions,
     list_subjects,
@@ -60,11 +61,14 @@ def _pipe(connection: Connection, pipe: Any) -> dict[str, Any]:
     destinations = connection.call(list_destinations.sync_detailed, pipe.id)
     types: dict[str, TypeSettings] = {}
     versions: dict[str, int] = {}
+    schemas: dict[str, list[Any]] = {}
     for source in connection.call(list_sources.sync_detailed, pipe.id):
         one = connection.call(get_event_types.sync_detailed, pipe.id, source.name)
         versions[source.name] = one.version
         if one.types:
             types[source.name] = TypeSettings(one.type_from, {each.name: each.subject for each in one.types})
+        if found := list(connection.pages(list_source_schemas.sync_detailed, pipe.id, source.name)):
+            schemas[source.name] = [each.schema.to_dict() for each in sorted(found, key=lambda each: each.number)]
     return {
         "pipe_id": pipe.id,
         "newest": pipe.newest_revision,
@@ -73,6 +77,7 @@ def _pipe(connection: Connection, pipe: Any) -> dict[str, Any]:
         "credentials": {one.name: one.has_credential for one in destinations},
         "event_types": types,
         "type_versions": versions,
+        "source_schemas": schemas,
     }
 
 

@@ -55,6 +55,7 @@ class PipeDocument:
     tables:      look-up tables by name; None: the document has no rows for it
     schemas:     versions by subject, oldest first
     event_types: by source
+    source_schemas: JSON Schemas by source, oldest first
     """
 
     name: str
@@ -66,6 +67,7 @@ class PipeDocument:
     tables: Mapping[str, RowSource | None] = field(default_factory=dict)
     schemas: Mapping[str, Sequence[SchemaEntry]] = field(default_factory=dict)
     event_types: Mapping[str, TypeSettings] = field(default_factory=dict)
+    source_schemas: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ class LivePipe:
     tables:      id, by name; of those that the document or the spec names
     versions:    by subject, oldest first
     type_versions: version of the event types by source, which a change is based on
+    source_schemas: JSON Schemas by source, oldest first
     """
 
     pipe_id: str = ""
@@ -91,6 +94,7 @@ class LivePipe:
     versions: Mapping[str, Sequence[SchemaEntry]] = field(default_factory=dict)
     event_types: Mapping[str, TypeSettings] = field(default_factory=dict)
     type_versions: Mapping[str, int] = field(default_factory=dict)
+    source_schemas: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Plan of `apply`: the differences between a document and a tenant, in the order in which they are resolved. Pure."""
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from penstock_cli.pipefile.model import Change, ChannelEntry, LivePipe, PipeDocument, TypeSettings
 from penstock_cli.pipefile.spec_words import spec_words
@@ -20,6 +20,7 @@ def plan(document: PipeDocument, live: LivePipe, rows_differ: Mapping[str, str],
         *_schemas(document, live),
         *_pipe(document, live),
         *_credentials(document, live, again=credentials),
+        *_source_schemas(document, live),
         *_event_types(document, live),
         *_channels(document, live),
     ]
@@ -41,17 +42,25 @@ def _tables(document: PipeDocument, live: LivePipe, rows_differ: Mapping[str, st
 
 def _schemas(document: PipeDocument, live: LivePipe) -> Iterator[Change]:
     for subject, wanted in document.schemas.items():
-        found = live.versions.get(subject, ())
-        for number, (one, other) in enumerate(zip(wanted, found, strict=False), 1):
-            if one != other:
-                words = f"subject {subject}: version {number} differs, and a registered version never changes"
-                yield Change("", subject, [f"{words}; add a version to the file instead"])
-        for number in range(len(found) + 1, len(wanted) + 1):
-            yield Change("register-version", subject, [f"subject {subject}: version {number} added"])
-        for number in range(len(wanted) + 1, len(found) + 1):
-            yield Change(
-                "", subject, [f"subject {subject}: version {number} is not in the file; run `penstock export`"]
-            )
+        yield from _versions("register-version", f"subject {subject}", subject, wanted, live.versions.get(subject, ()))
+
+
+def _source_schemas(document: PipeDocument, live: LivePipe) -> Iterator[Change]:
+    for source, wanted in document.source_schemas.items():
+        found = live.source_schemas.get(source, ())
+        yield from _versions("register-source-schema", f"schema of source {source}", source, wanted, found)
+
+
+def _versions(action: str, what: str, name: str, wanted: Sequence[Any], found: Sequence[Any]) -> Iterator[Change]:
+    """Yield the differences of versions, of which only the missing ones can be registered."""
+    for number, (one, other) in enumerate(zip(wanted, found, strict=False), 1):
+        if one != other:
+            words = f"{what}: version {number} differs, and a registered version never changes"
+            yield Change("", name, [f"{words}; add a version to the file instead"])
+    for number in range(len(found) + 1, len(wanted) + 1):
+        yield Change(action, name, [f"{what}: version {number} added"])
+    for number in range(len(wanted) + 1, len(found) + 1):
+        yield Change("", name, [f"{what}: version {number} is not in the file; run `penstock export`"])
 
 
 def _pipe(document: PipeDocument, live: LivePipe) -> Iterator[Change]:

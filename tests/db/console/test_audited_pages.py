@@ -8,16 +8,21 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from mgmt.ids import new_id
 from mgmt.models import AlertChannel, Pipe, Tenant, User
 from tests.db.audited import (
     CANARY,
     HOOK,
+    ISSUER,
     Change,
     Scene,
     a_channel,
+    a_connection,
+    a_domain,
     a_key,
     a_link,
     a_member,
+    a_portal_link,
     a_service_account,
     a_subject,
     a_table,
@@ -62,6 +67,7 @@ from tests.db.console.truth import BrowserOf
 from tests.db.mgmt.registry_schemas import V1, as_text
 from tests.db.mgmt.test_access_matrix import ROUTES
 from tests.db.shadows import a_draft
+from tests.support.saml_provider import metadata_of, own_signer
 
 pytestmark = pytest.mark.django_db
 P = "/pipes/{pipe}"
@@ -82,6 +88,19 @@ def _edited(scene: Scene) -> dict[str, Any]:
     return {"mode": "json", "spec": spec, "based_on": "1", "sample": "{}", "action": "save"}
 
 
+SSO: Final = {
+    "issuer": ISSUER,
+    "client_id": "penstock",
+    "client_secret": CANARY,
+    "join_policy": "anyone",
+    "default_role": "viewer",
+}
+SAML: Final = {
+    "protocol": "saml",
+    "metadata_xml": metadata_of("https://login.acme.example", [own_signer()]),
+    "join_policy": "anyone",
+    "default_role": "viewer",
+}
 CHANGES: Final = [
     page("/pipes/new/", "pipe.created", "key.created", body=pipe_form()),
     page(f"{P}/edit/", "revision.published", body=_edited),
@@ -91,6 +110,11 @@ CHANGES: Final = [
     page(f"{P}/resume/", "pipe.resumed", prepare=paused),
     page(f"{P}/loss-threshold/", "pipe.loss_threshold_set", body={"percent": "5"}),
     page(f"{P}/keys/", "key.created", body={"source": "shop", "label": "web"}),
+    page(
+        f"{P}/sources/shop/webhook/",
+        "webhook.set",
+        body={"preset": "github", "secret": f"secret-{CANARY}", "headers": "x-extra", "action": "save"},
+    ),
     page(f"{P}/keys/{{key}}/revoke/", "key.revoked", prepare=a_key),
     page(f"{P}/keys/{{key}}/rotate/", "key.created", "key.rotated", prepare=a_key, body={"hours": "1"}),
     page("/members/", "member.invited", body={"email": "ada@example.com", "as_role": "viewer"}),
@@ -99,6 +123,13 @@ CHANGES: Final = [
     page("/members/", "invitation.resent", prepare=an_invitation, body=lambda s: {"resend": s.ids["invitation"]}),
     page("/members/", "invitation.revoked", prepare=an_invitation, body=lambda s: {"revoke": s.ids["invitation"]}),
     page("/members/", "tenant.changed", prepare=with_passkey, body={"require_mfa": "yes"}),
+    page("/single-sign-on/", "sso.configured", body=SSO),
+    page("/single-sign-on/", "sso.configured", body=SAML),
+    page("/single-sign-on/", "sso.removed", prepare=a_connection, body={"remove": "yes"}),
+    page("/single-sign-on/", "tenant.changed", prepare=a_connection, body={"require_sso": "yes"}),
+    page("/single-sign-on/", "domain.added", body={"add_domain": "yes", "domain": "acme.example"}),
+    page("/single-sign-on/", "domain.verified", prepare=a_domain, body={"verify_domain": "acme.example"}),
+    page("/single-sign-on/", "domain.removed", prepare=a_domain, body={"remove_domain": "acme.example"}),
     page("/tokens/", "token.created", body={"name": "CI", "scope": "read", "days": "30"}),
     page("/tokens/{token}/revoke/", "token.revoked", prepare=a_token),
     page("/tokens/accounts/", "service_account.created", body={"name": "ci", "role": "viewer"}),
@@ -110,6 +141,8 @@ CHANGES: Final = [
     ),
     page("/tokens/accounts/{account}/remove/", "service_account.removed", prepare=a_service_account),
     page(f"{P}/destinations/crm/secret/", "signing_secret.rotated"),
+    page("/portals/", "tenant.portal_origins_set", body={"origins": "https://app.example.com"}),
+    page(f"{P}/destinations/crm/portal-links/revoke/", "portal_links.revoked", prepare=a_portal_link),
     page(f"{P}/destinations/crm/pause/", "destination.paused"),
     page(f"{P}/destinations/crm/resume/", "destination.resumed", prepare=destination_paused),
     page(f"{P}/destinations/crm/credential/", "credential.set", prepare=bearer, body={"value": f"{CANARY}-secret"}),
@@ -224,6 +257,11 @@ UNCHANGED: Final = {
     "/theme/": "sets a cookie",
     "/tenant/": "selects a tenant in the session",
     "/invitations/<str:token>/": "adds a member who is its author: see tests/db/mgmt/test_invitations.py",
+    "/sso/": "looks an organisation up",
+    "/sso/<str:organisation>/": "ends the session and leads to the provider",
+    "/sso/<row_id:organisation>/saml/acs/": "stores nothing: see tests/db/mgmt/saml/",
+    "/sso/link/": "links the identity of a session: see tests/db/mgmt/oidc/",
+    "/portal/<str:token>/": "acts as the author of the link: see tests/db/console/test_portal.py",
     "/staff/tenants/": "creates another tenant: see tests/db/mgmt/test_invitations.py",
     "/staff/cells/": "adds a cell of no tenant: the control audit has it",
     "/staff/pause/": "pauses a controller: the control audit has it",
@@ -258,6 +296,7 @@ def test_every_page_that_changes_something_has_a_case_or_a_reason(browser_of: Br
 def _accepts_post(browser: Client, template: str) -> bool:
     """Return True for a page that does not answer 405, which a page does before it reads any row."""
     path = re.sub(r"<(int|number):[^>]+>", "1", template)
+    path = re.sub(r"<row_id:[^>]+>", new_id("ten"), path)
     return browser.post(re.sub(r"<[^>]+>", "none", path)).status_code != 405
 
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 CUSTOMER = [
     "Home", "Pipes", "Events", "Alerts", "Schemas", "Look-up tables", "Usage", "API tokens", "Members",
 ]  # fmt: skip
-OWNER = [*CUSTOMER, "Audit log"]
+OWNER = [*CUSTOMER, "Single sign-on", "Audit log"]
 STAFF = [
     "Status board", "Control plane", "Cells", "Scaling", "Releases", "Lost messages", "Tenants", "Quotas",
     "Usage by tenant", "Control audit",

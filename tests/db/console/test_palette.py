@@ -14,7 +14,8 @@ from tests.db.console.truth import BrowserOf
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
 PAGES = [
-    "Home", "Pipes", "Events", "Alerts", "Schemas", "Look-up tables", "Usage", "API tokens", "Members", "Audit log",
+    "Home", "Pipes", "Events", "Alerts", "Schemas", "Look-up tables", "Usage", "API tokens", "Members",
+    "Single sign-on", "Audit log",
 ]  # fmt: skip
 
 

@@ -5,9 +5,12 @@ import re
 from typing import Any
 
 import pytest
+from allauth.account.models import EmailAddress
 from django.contrib.auth import authenticate
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
+from django.db import connection
 from django.test import Client, RequestFactory
+from django.test.utils import CaptureQueriesContext
 from django.utils.crypto import pbkdf2
 from pytest_django import Settings
 
@@ -54,6 +57,34 @@ def test_sign_in_never_redirects_to_another_site(client: Client, alice: User, ta
 
 def fail(client: Client, count: int, name: str = "alice", **more: str) -> list[int]:
     return [attempt(client, name, "wrong", **more).status_code for _ in range(count)]
+
+
+@pytest.mark.parametrize("name", ["alice@example.com", "nobody@example.com"])
+def test_limit_does_not_show_whether_an_address_has_an_account(alice: User, name: str):
+    """Ten failures of the user name say nothing about the address, and ten of the address nothing about the name."""
+    EmailAddress.objects.create(user=alice, email="alice@example.com", verified=True, primary=True)
+    client = from_("203.0.113.1")
+    assert fail(client, PER_ACCOUNT_AND_ADDRESS.most + 1)[-1] == 429
+    statuses = fail(client, PER_ACCOUNT_AND_ADDRESS.most + 1, name)
+    assert statuses == [403] * PER_ACCOUNT_AND_ADDRESS.most + [429]
+    assert guess("alice", "203.0.113.2") == guess(name, "203.0.113.2") == 0
+
+
+def test_known_and_unknown_addresses_get_equal_responses_with_equal_work(alice: User):
+    EmailAddress.objects.create(user=alice, email="alice@example.com", verified=True, primary=True)
+    names = ("alice@example.com", "nobody@example.com")
+    found = []
+    for name in names:
+        client, work = from_("203.0.113.9"), []
+        for _ in range(PER_ACCOUNT_AND_ADDRESS.most + 2):
+            with CaptureQueriesContext(connection) as queries:
+                answer = attempt(client, name, "wrong")
+            body = re.sub(r"\b[A-Za-z0-9]{32,}\b", "", answer.text)
+            work.append((answer.status_code, body.replace(name, ""), len(queries)))
+        found.append(work)
+    known, unknown = found
+    assert [status for status, _, _ in known][-2:] == [429, 429]
+    assert known == unknown
 
 
 def from_(address: str) -> Client:

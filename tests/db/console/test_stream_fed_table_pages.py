@@ -193,7 +193,8 @@ def test_export_has_the_rows_of_the_host(alices: Client, page: str, on_hosts: Ta
 def test_commands_for_direct_access_are_shown(alices: Client, page: str, table: LookupTable, on_hosts: TableService):
     shown = text_of(alices, page)
     assert f"/api/v1/lookup-tables/{table.id}/access/" in shown
-    assert f"https://tables.example.com/v1/tables/{table.id}/rows/KEY" in shown
+    assert f'https://tables.example.com/v1/tables/{table.id}/rows/"$KEY"' in shown
+    assert f"https://tables.example.com/v1/tables/{table.id}/changes?from=snapshot" in shown
 
 
 def test_other_tenant_finds_no_table(browser_of: BrowserOf, charlie: User, page: str, on_hosts: TableService):

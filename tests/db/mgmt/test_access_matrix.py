@@ -24,6 +24,8 @@ from mgmt.models import (
     Rejection,
     Replay,
     Shadow,
+    SsoConnection,
+    SsoDomain,
     Tenant,
     User,
 )
@@ -107,6 +109,14 @@ OF_NO_ROW = {
     "/tenant/",
     "/invitations/<str:token>/",
     "/members/",
+    "/single-sign-on/",
+    "/sso/",
+    "/sso/link/",
+    "/sso/<str:organisation>/",
+    "/sso/<str:organisation>/callback/",
+    "/sso/<row_id:organisation>/saml/metadata/",
+    "/sso/<row_id:organisation>/saml/acs/",
+    "/sso/<row_id:organisation>/saml/finish/",
     "/usage/",
     "/tokens/",
     "/tokens/accounts/",
@@ -120,6 +130,8 @@ OF_NO_ROW = {
     "/alerts/confirm/<str:token>/",
     "/catalogue/<str:token>/",
     "/catalogue/<str:token>/<str:subject_id>/",
+    "/portals/",
+    "/portal/<str:token>/",
     "/find/",
     "/go/",
     "/receipts/<str:message_id>/",
@@ -153,8 +165,8 @@ def test_row_of_another_tenant_is_404_like_a_missing_one(
     route: Route, method: str, pipe: Pipe, charlie: User, client_of: MakeClient
 ):
     client = client_of(charlie)
-    foreign = getattr(client, method)(_path(route, pipe))
-    missing = getattr(client, method)(_path(route, pipe, missing=True))
+    foreign = getattr(client, method)(path_of(route, pipe))
+    missing = getattr(client, method)(path_of(route, pipe, missing=True))
     if foreign.status_code == 405:  # a page with a single method answers 405 before it queries anything
         assert missing.status_code == 405
         return
@@ -165,7 +177,7 @@ def test_row_of_another_tenant_is_404_like_a_missing_one(
 
 @pytest.mark.parametrize(("route", "method"), CASES)
 def test_every_route_of_a_row_requires_a_sign_in(route: Route, method: str, pipe: Pipe, client: Client):
-    answer = getattr(client, method)(_path(route, pipe))
+    answer = getattr(client, method)(path_of(route, pipe))
     if route.template.startswith(JSON):
         assert answer.status_code == 401
         assert answer["WWW-Authenticate"].startswith("Bearer")
@@ -190,12 +202,15 @@ NEEDS = {
     ("post", "/api/v1/pipes/{pipe}/revisions/2/ramp/roll-back/"): access.STEER_RAMP,
     ("post", "/api/v1/pipes/{pipe}/sources/shop/schemas/"): access.REGISTER_SCHEMA,
     ("put", "/api/v1/pipes/{pipe}/sources/shop/event-types/"): access.SET_EVENT_TYPES,
+    ("put", "/api/v1/pipes/{pipe}/sources/shop/webhook/"): access.SET_WEBHOOK,
     ("post", "/api/v1/pipes/{pipe}/keys/"): access.MAKE_KEY,
     ("post", "/api/v1/pipes/{pipe}/keys/{key}/revoke/"): access.REVOKE_KEY,
     ("post", "/api/v1/pipes/{pipe}/keys/{key}/rotate/"): access.MAKE_KEY,
     ("post", "/api/v1/pipes/{pipe}/destinations/crm/rotate-secret/"): access.ROTATE_SECRET,
     ("post", "/api/v1/pipes/{pipe}/pause/"): access.PAUSE,
     ("post", "/api/v1/pipes/{pipe}/resume/"): access.PAUSE,
+    ("post", "/api/v1/pipes/{pipe}/destinations/crm/portal-links/"): access.SHARE_PORTAL,
+    ("delete", "/api/v1/pipes/{pipe}/destinations/crm/portal-links/"): access.SHARE_PORTAL,
     ("post", "/api/v1/pipes/{pipe}/destinations/crm/pause/"): access.PAUSE,
     ("post", "/api/v1/pipes/{pipe}/destinations/crm/resume/"): access.PAUSE,
     ("put", "/api/v1/pipes/{pipe}/destinations/crm/credential/"): access.SET_CREDENTIAL,
@@ -227,6 +242,13 @@ NEEDS = {
     ("post", "/api/v1/tenants/{tenant}/invitations/"): access.MANAGE_MEMBERS,
     ("delete", "/api/v1/tenants/{tenant}/invitations/{invitation}/"): access.MANAGE_MEMBERS,
     ("post", "/api/v1/tenants/{tenant}/invitations/{invitation}/resend/"): access.MANAGE_MEMBERS,
+    ("put", "/api/v1/tenants/{tenant}/single-sign-on/"): access.MANAGE_SSO,
+    ("delete", "/api/v1/tenants/{tenant}/single-sign-on/"): access.MANAGE_SSO,
+    ("post", "/api/v1/tenants/{tenant}/single-sign-on/test/"): access.MANAGE_SSO,
+    ("put", "/api/v1/tenants/{tenant}/single-sign-on/requirement/"): access.MANAGE_SSO,
+    ("post", "/api/v1/tenants/{tenant}/sso-domains/"): access.MANAGE_SSO,
+    ("delete", "/api/v1/tenants/{tenant}/sso-domains/acme.example/"): access.MANAGE_SSO,
+    ("post", "/api/v1/tenants/{tenant}/sso-domains/acme.example/verify/"): access.MANAGE_SSO,
     ("post", "/api/v1/tenants/{tenant}/alert-channels/"): access.CHANGE_CHANNELS,
     ("put", "/api/v1/tenants/{tenant}/schemas/config/"): access.CHANGE_SUBJECT,
     ("post", "/api/v1/tenants/{tenant}/schemas/links/"): access.SHARE_CATALOGUE,
@@ -371,6 +393,8 @@ def delivery_rows(pipe: Pipe) -> dict[str, Any]:
     link, _ = create_catalogue_link(tenant=pipe.tenant, author=by, label="Partner", days=1, now=now)
     account = create_service_account(tenant=pipe.tenant, name="deploy", role="viewer", by=by, now=now)
     invitation = invite_member(tenant=pipe.tenant, email="ada@example.com", role=Role.VIEWER, by=by, now=now)
+    SsoConnection.objects.create(tenant=pipe.tenant, issuer="https://idp.example.com", client_id="x", created_at=now)
+    SsoDomain.objects.create(tenant=pipe.tenant, domain="acme.example", token="t", verified_at=now)
     rows |= {"account": account, "token": _token_of(by, pipe.tenant), "invitation": invitation}
     return rows | {"rejection": rejection, "link": link, "replay": replay, "shadow": shadow}
 
@@ -430,7 +454,8 @@ def test_roles_are_ordered():
     assert not access.may(None, Role.VIEWER)
 
 
-def _path(route: Route, pipe: Pipe, *, missing: bool = False) -> str:
+def path_of(route: Route, pipe: Pipe, *, missing: bool = False) -> str:
+    """Return the path of a route with the ids of the pipe and its tenant; `missing`: of none that exists."""
     values = {"pipe": pipe.id, "pipe_id": pipe.id, "key": "key_00000000000000000000", "name": "crm", "number": "1"}
     values |= {
         "key_id": "key_00000000000000000000",
@@ -456,6 +481,7 @@ def _path(route: Route, pipe: Pipe, *, missing: bool = False) -> str:
         "username": "bob",
         "invitation": "inv_00000000000000000000",
         "subject": "orders-value",
+        "domain": "acme.example",
         "version": "1",
     }
     if missing:

@@ -9,12 +9,16 @@ from mgmt.models import Pipe, Tenant, User
 from tests.db.audited import (
     CANARY,
     HOOK,
+    ISSUER,
     Change,
     Scene,
     a_channel,
+    a_connection,
+    a_domain,
     a_key,
     a_link,
     a_member,
+    a_portal_link,
     a_service_account,
     a_subject,
     a_table,
@@ -54,11 +58,15 @@ from tests.db.cast import MakeClient
 from tests.db.mgmt.registry_schemas import V1, as_text
 from tests.db.mgmt.test_access_matrix import ROUTES, UNSAFE
 from tests.db.shadows import a_draft
+from tests.support.saml_provider import metadata_of, own_signer
 
 pytestmark = pytest.mark.django_db
 P, T, S, L = "/api/v1/pipes/{pipe}", "/api/v1/tenants/{tenant}", "/api/v1/schemas/", "/api/v1/lookup-tables/"
 JSON_SCHEMA: Final = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}
 HOURS: Final = {"since": now_plus(hours=-4), "until": now_plus(hours=-1), "keys": [CANARY], "ids": [CANARY]}
+
+SSO: Final = {"issuer": ISSUER, "client_id": "penstock", "client_secret": CANARY, "default_role": "editor"}
+SAML: Final = {"protocol": "saml", "metadata_xml": metadata_of("https://login.acme.example", [own_signer()])}
 
 CHANGES: Final = [
     Change("post", "/api/v1/pipes/", ["pipe.created"], None, lambda s: {"name": "more", "spec": s.spec()}),
@@ -94,6 +102,13 @@ CHANGES: Final = [
         a_subject,
         {"type_from": "field:type", "subjects": {"order": "orders"}},
     ),
+    Change(
+        "put",
+        f"{P}/sources/shop/webhook/",
+        ["webhook.set"],
+        None,
+        {"preset": "github", "secret": f"secret-{CANARY}", "headers": ["x-extra"]},
+    ),
     Change("post", f"{P}/keys/", ["key.created"], None, {"source": "shop", "label": "web"}),
     Change("post", f"{P}/keys/{{key}}/revoke/", ["key.revoked"], a_key),
     Change("post", f"{P}/keys/{{key}}/rotate/", ["key.created", "key.rotated"], a_key, {"overlap_hours": 1}),
@@ -102,6 +117,14 @@ CHANGES: Final = [
     Change("post", f"{T}/invitations/", ["member.invited"], None, {"email": "ada@example.com", "role": "viewer"}),
     Change("post", f"{T}/invitations/{{invitation}}/resend/", ["invitation.resent"], an_invitation),
     Change("delete", f"{T}/invitations/{{invitation}}/", ["invitation.revoked"], an_invitation),
+    Change("put", f"{T}/single-sign-on/", ["sso.configured"], None, SSO),
+    Change("put", f"{T}/single-sign-on/", ["sso.configured"], a_connection, SSO | {"client_secret": ""}),
+    Change("put", f"{T}/single-sign-on/", ["sso.configured"], None, SAML),
+    Change("delete", f"{T}/single-sign-on/", ["sso.removed"], a_connection),
+    Change("put", f"{T}/single-sign-on/requirement/", ["tenant.changed"], a_connection, {"require_sso": True}),
+    Change("post", f"{T}/sso-domains/", ["domain.added"], None, {"domain": "acme.example"}),
+    Change("post", f"{T}/sso-domains/acme.example/verify/", ["domain.verified"], a_domain),
+    Change("delete", f"{T}/sso-domains/acme.example/", ["domain.removed"], a_domain),
     Change("post", f"{T}/tokens/", ["token.created"], None, {"name": "CI", "scope": "read"}),
     Change("delete", f"{T}/tokens/{{token}}/", ["token.revoked"], a_token),
     Change("post", f"{T}/service-accounts/", ["service_account.created"], None, {"name": "ci", "role": "viewer"}),
@@ -114,6 +137,8 @@ CHANGES: Final = [
     ),
     Change("delete", f"{T}/service-accounts/{{account}}/", ["service_account.removed"], a_service_account),
     Change("post", f"{P}/destinations/crm/rotate-secret/", ["signing_secret.rotated"]),
+    Change("post", f"{P}/destinations/crm/portal-links/", ["portal_link.created"], None, {"label": "Acme"}),
+    Change("delete", f"{P}/destinations/crm/portal-links/", ["portal_links.revoked"], a_portal_link),
     Change("post", f"{P}/destinations/crm/pause/", ["destination.paused"]),
     Change("post", f"{P}/destinations/crm/resume/", ["destination.resumed"], destination_paused),
     Change("put", f"{P}/destinations/crm/credential/", ["credential.set"], bearer, {"value": f"{CANARY}-secret"}),
@@ -215,6 +240,7 @@ CHANGES: Final = [
 UNCHANGED: Final = {
     ("post", "/api/v1/pipes/dry-run/"): "runs a draft on one event, and stores nothing",
     ("post", "/api/v1/pipes/<row_id:pipe>/compare/"): "runs a draft on past events, and stores nothing",
+    ("post", "/api/v1/tenants/<row_id:tenant>/single-sign-on/test/"): "tests a provider, and stores nothing",
     ("post", "/api/v1/pipes/<row_id:pipe>/moves/preview/"): "counts messages",
     ("post", "/api/v1/schemas/check/"): "checks a draft, and stores nothing",
     ("post", "/api/v1/staff/cells/"): "adds a cell of no tenant: the control audit has it",

@@ -169,6 +169,40 @@ def test_export_applied_to_an_empty_tenant_gives_an_equal_pipe(cli: Cli, live_se
     assert list(AlertChannel.objects.values_list("target", flat=True)) == [WEBHOOK] * 2
 
 
+def test_schemas_of_sources_are_part_of_the_document(cli: Cli, live_server: LiveServer, charlie: User):
+    document = cli.folder / "pipe.yaml"
+    first, second = ({"type": "object", "properties": {"id": {"type": kind}}} for kind in ("integer", "number"))
+    spec = {"sources": {"shop": {}, "web": {}}, "destinations": {"crm": {"url": "https://crm.example.com"}}}
+    whole = {"kind": "Pipe", "name": "orders", "spec": spec, "source_schemas": {"shop": [first, second]}}
+    document.write_text(json.dumps(whole))
+    assert "~ schema of source shop: version 2 added" in cli.run("apply", document, "--yes").stdout
+    assert "nothing to do" in cli.run("apply", document, "--yes").stdout
+    other = {"PENSTOCK_URL": live_server.url, "PENSTOCK_TOKEN": token_of(charlie.tenants.get(), charlie)}
+    cli.run("export", "orders", "--out", "ours")
+    cli.run("apply", "ours/orders.yaml", "--yes", env=other)
+    cli.run("export", "orders", "--out", "theirs", env=other)
+    assert (cli.folder / "theirs" / "orders.yaml").read_text() == (cli.folder / "ours" / "orders.yaml").read_text()
+    for pipe in Pipe.objects.all():
+        stored = pipe.sources.get(name="shop").schemas.order_by("number")
+        assert [one.document for one in stored] == [first, second]
+    document.write_text(json.dumps(whole | {"source_schemas": {"shop": [second]}}))
+    shown = cli.run("diff", document, code=2).stdout
+    assert "version 1 differs, and a registered version never changes" in shown
+    assert "version 2 is not in the file" in shown
+
+
+def test_place_of_the_event_type_in_a_header_has_no_case(cli: Cli):
+    document = cli.folder / "pipe.yaml"
+    spec = {"sources": {"shop": {}}, "destinations": {"crm": {"url": "https://crm.example.com"}}}
+    schemas = {"orders": [{"type": "AVRO", "schema": {"type": "record", "name": "Order", "fields": []}}]}
+    types = {"shop": {"type_from": "header:X-Type", "subjects": {"order": "orders"}}}
+    whole = {"kind": "Pipe", "name": "orders", "spec": spec, "schemas": schemas, "event_types": types}
+    document.write_text(json.dumps(whole))
+    cli.run("apply", document, "--yes")
+    cli.run("diff", document)
+    assert "nothing to do" in cli.run("apply", document, "--yes").stdout
+
+
 def test_apply_and_diff_show_only_the_host_of_webhooks(cli: Cli):
     document = cli.folder / "pipe.yaml"
     other = WEBHOOK.replace("alerts", "secret")

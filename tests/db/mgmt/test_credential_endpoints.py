@@ -12,7 +12,8 @@ from rest_framework.test import APIClient
 
 from dataplane.spec import destination_of
 from dataplane.tables.records import DestinationRecord
-from dataplane.transmit.http.secrets import OpenedSecrets, open_secrets, opener
+from dataplane.tables.sealed import opener
+from dataplane.transmit.http.secrets import OpenedSecrets, open_secrets
 from mgmt.models import Destination, Pipe, PipeRevision, User
 from mgmt.pipes.services.revisions import take_over
 from mgmt.services import (

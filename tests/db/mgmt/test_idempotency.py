@@ -12,8 +12,8 @@ from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from controlplane.observer.trim import trim
-from mgmt.models import ApiKey, IdempotentResponse, Membership, Pipe, Tenant, User
-from mgmt.tenancy.models import Grant
+from mgmt.models import ApiKey, IdempotentResponse, Pipe, Tenant, User
+from mgmt.services import create_token
 from mgmt.tenancy.services.rotation import rotate_secrets
 from mgmt.web.api_view import View
 from mgmt.web.idempotency import key_of
@@ -132,9 +132,9 @@ def test_key_of_another_user_or_another_token_is_another_key(
     api: APIClient, alice: User, bob: User, pipe: Pipe, client_of: MakeClient
 ):
     path, body = f"{PIPES}{pipe.id}/keys/", {"source": "shop"}
-    by_token = APIClient()
-    alice.grant = Grant("tok_1", "ci", pipe.tenant_id, Membership.Role.EDITOR)
-    by_token.force_authenticate(alice)
+    about: dict[str, Any] = {"tenant": pipe.tenant, "name": "ci", "scope": "publish", "days": 1, "now": timezone.now()}
+    _, text = create_token(user=alice, by=alice, **about)
+    by_token = APIClient(HTTP_AUTHORIZATION=f"Bearer {text}")
     answers = [keyed(client, path, body) for client in (api, client_of(bob), by_token)]
     assert [one.status_code for one in answers] == [201, 201, 201]
     assert len({one.json()["key"] for one in answers}) == 3

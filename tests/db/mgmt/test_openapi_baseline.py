@@ -1,5 +1,6 @@
 """docs/openapi.yaml matches the code, is valid, and every operation has a stable name."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,11 @@ def test_operation_ids_are_unique_and_operations_document_their_errors():
     assert len(names) == len(set(names))
     described = [op for op in operations if op["operationId"] != "schema_retrieve"]
     assert all("429" in op["responses"] for op in described)
+
+
+def test_no_text_names_a_python_module():
+    text = BASELINE.read_text()
+    assert re.findall(r"\b(?:mgmt|dataplane|controlplane|config|localbox)\.[a-z_]+[.\w]*", text) == []
 
 
 def test_pipe_spec_in_the_document_matches_the_code():

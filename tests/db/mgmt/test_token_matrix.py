@@ -47,6 +47,8 @@ MORE_NEEDS = {
     ("patch", "/api/v1/schemas/{subject}/versions/1/"): access.CHANGE_SUBJECT,
     ("post", "/api/v1/destination-tests/"): access.SEND_TEST,
     ("get", "/api/v1/tenants/{tenant}/audit-log/"): access.READ_AUDIT,
+    ("get", "/api/v1/tenants/{tenant}/single-sign-on/"): access.MANAGE_SSO,
+    ("get", "/api/v1/tenants/{tenant}/sso-domains/"): access.MANAGE_SSO,
 }
 # By token these need more than by session: tokens make and revoke no other tokens.
 BY_TOKEN = {
@@ -85,6 +87,7 @@ def values(pipe: Pipe, tenant: Tenant, alice: User) -> dict[str, str]:
         "subject": version.subject_id,
         "test": test.id,
         "username": "bob",
+        "domain": "acme.example",
         "source": "shop",
         "name": "crm",
         "number": "2",

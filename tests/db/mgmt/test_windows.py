@@ -41,7 +41,7 @@ def late(pipe: Pipe, count: int, days_ago: int = 0) -> None:
 
 def as_user(user: User) -> APIClient:
     client = APIClient(raise_request_exception=False)
-    client.force_authenticate(user)
+    client.force_login(user)
     return client
 
 

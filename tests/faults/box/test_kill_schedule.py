@@ -31,6 +31,7 @@ IN_FLIGHT: Final = 64  # the demo's destination has the default concurrency: the
 SLACK_US: Final = 1_000_000  # a send may be in flight to the receiver when its lane is killed
 
 
+@pytest.mark.long
 def test_killing_each_kind_of_process_once_loses_nothing_and_restarts_nothing_else(box: Box):
     kill_and_account(box, EVERY_KIND, kills=len(EVERY_KIND), seed=1)
 

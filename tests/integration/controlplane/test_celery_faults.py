@@ -153,6 +153,7 @@ def test_repeatedly_flushed_redis_loses_no_due_work(
     made_once(cell, [pipe], control)
 
 
+@pytest.mark.long
 def test_full_redis_leaves_work_due_and_pages_report_the_delay(
     redis: RedisServer, control: ControlProcesses, cell: str, tenant: Tenant
 ):
@@ -208,6 +209,7 @@ def test_worker_killed_between_topics_and_rows_leaves_one_pipe_and_no_orphan(
     made_once(cell, [pipe], control)
 
 
+@pytest.mark.long
 def test_two_beats_and_two_workers_do_no_work_twice(control: ControlProcesses, cell: str, tenant: Tenant):
     for start in (control.beat, control.worker) * 2:
         start()
@@ -218,6 +220,7 @@ def test_two_beats_and_two_workers_do_no_work_twice(control: ControlProcesses, c
     made_once(cell, pipes, control)
 
 
+@pytest.mark.long
 def test_missing_beat_is_an_incident_until_a_beat_returns(control: ControlProcesses, cell: str):
     only = control.beat()
     control.worker()

@@ -119,6 +119,7 @@ def cell(kafka: str) -> Iterator[str]:
         future.exception()
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_hundred_ticks_create_no_more_clients_than_one(kafka: str, cell: str):
     hands = Effects(control_settings(), TopicCreator(kafka), ControlTopic(kafka), MemoryCompute(), {})
@@ -187,6 +188,7 @@ def test_process_survives_repeated_kills_of_the_broker():
     assert (done.returncode, done.stdout.split()) == (0, ["7"]), done.stderr
 
 
+@pytest.mark.long
 def test_process_survives_threads_that_query_missing_topics(kafka: str):
     """The Provisioner does so right after it has created the topics of a cell.
 

@@ -198,6 +198,7 @@ class Story:
         return Counter(one.id for one in self.receiver.got[path] if one.answered == answered)
 
 
+@pytest.mark.long
 def test_migration_under_load_also_delivers_messages_that_waited_on_the_old_cell(
     cells: Cells, receiver: Receiver, kafka: str
 ):

@@ -296,6 +296,7 @@ def typed_rows(lake: Lake) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1_500)
 def test_typed_columns_are_exact_follow_the_schema_and_are_the_same_after_a_recompute(lake: Lake):
     lake.put(0, 5)

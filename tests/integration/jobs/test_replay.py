@@ -32,6 +32,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataPlane]:
         yield plane
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1_500)  # includes the start of the data plane
 def test_every_event_is_delivered_once_more_although_the_application_is_killed(plane: DataPlane):
     key = plane.add_pipe(PIPE, {"crm": {"url": plane.receiver.url("/crm")}}, sources={"shop": {"key": "key"}})

@@ -31,6 +31,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataPlane]:
         yield plane
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1_500)  # includes the start of the data plane
 def test_past_and_live_events_are_compared_exactly_although_the_application_is_killed(plane: DataPlane):
     key = plane.add_pipe(

@@ -1,4 +1,4 @@
-"""Archive of Spark's classes: created once, used by every start, and never the cause of a failed start."""
+"""Archives of the classes of Spark and Kafka: created once, used by each start, and never the cause of a failed one."""
 
 import os
 import subprocess
@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from localbox.class_archive import OPTIONS, archive_of, ensure_archive, with_archive
 from localbox.jars import spark_home
 from localbox.java import find_java
+from localbox.kafka_training import ensure_kafka_archive
+from localbox.services.kafka import command, kafka_archive, prepare
+from localbox.settings import settings_from
+from localbox.spark import OPTIONS, ensure_spark_archive, spark_archive, with_archive
+from localbox.testing import free_ports
 
 MAIN = "org.apache.spark.deploy.SparkSubmit"
 
@@ -22,10 +26,10 @@ def loaded_from(options: str, log: Path) -> str:
 
 def test_spark_maps_its_classes_from_the_archive(tmp_path: Path):
     java = find_java()
-    ensure_archive(java, os.environ)
-    made = archive_of(java).stat()
-    ensure_archive(java, os.environ)
-    assert archive_of(java).stat() == made
+    ensure_spark_archive(java, os.environ)
+    made = spark_archive(java).path.stat()
+    ensure_spark_archive(java, os.environ)
+    assert spark_archive(java).path.stat() == made
     assert loaded_from(with_archive(java, {})[OPTIONS], tmp_path / "with.log") == "shared objects file (top)"
 
 
@@ -39,4 +43,21 @@ def test_spark_starts_from_its_jars_without_a_usable_archive(tmp_path: Path, con
 
 def test_environment_keeps_its_existing_options():
     given = with_archive(find_java(), {OPTIONS: "-Xss2m"})[OPTIONS]
-    assert given == f"-Xss2m -XX:SharedArchiveFile={archive_of(find_java())}"
+    assert given == f"-Xss2m {spark_archive(find_java()).option}"
+
+
+def test_kafka_maps_its_classes_from_the_archive(tmp_path: Path):
+    given = {name: value for name, value in os.environ.items() if name != "PENSTOCK_KAFKA"} | free_ports()
+    box = settings_from({**given, "PENSTOCK_VAR": str(tmp_path)}, dotenv=None)
+    java = find_java(box.env)
+    ensure_kafka_archive(box)
+    made = kafka_archive(box, java).path.stat()
+    ensure_kafka_archive(box)
+    assert kafka_archive(box, java).path.stat() == made
+    prepare(box, java)
+    log = tmp_path / "classes.log"
+    flags = (kafka_archive(box, java).option, f"-Xlog:class+load:file={log}")
+    started = [*command(box, java, *flags)[:-1], str(tmp_path / "none")]  # it ends, after its main class is loaded
+    assert subprocess.run(started, check=False, capture_output=True).returncode == 1
+    line = next(line for line in log.read_text().splitlines() if " kafka.Kafka " in line)
+    assert line.partition("source: ")[2] == "shared objects file (top)"

@@ -114,7 +114,11 @@ def running(folder: Path, *more: str) -> Iterator[Run]:
         run.close()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.long)],
+    ids=lambda number: number.name,
+)
 def test_services_end_when_a_signal_ends_the_runner(tmp_path: Path, number: signal.Signals):
     with running(tmp_path) as run:
         run.process.send_signal(number)
@@ -122,6 +126,7 @@ def test_services_end_when_a_signal_ends_the_runner(tmp_path: Path, number: sign
         run.wait_ended()
 
 
+@pytest.mark.long
 def test_services_of_a_crashed_xdist_worker_end_while_the_run_continues(tmp_path: Path):
     with running(tmp_path, "-n", "1") as run:
         (worker,) = (one for one in run.services if "sys.stdin.readline" in str(one.cmdline()))

@@ -74,6 +74,7 @@ def check_breaks_are_found(plane: DataPlane, pipe: str, *, events: int, kills: i
     assert listed == {position: missing[position] for position in listed}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1_500)  # includes the start of the package's services
 def test_breaks_of_a_sequence_are_found_exactly_although_the_application_is_killed(plane: DataPlane):
     check_breaks_are_found(plane, "sequence", events=2_000, kills=1, limit_s=200)

@@ -137,11 +137,22 @@ def test_largest_report_is_split_within_the_limit_of_a_record():
 
 
 @pytest.mark.parametrize(
-    ("status", "counted"),
-    [(400, True), (413, True), (415, True), (422, True), (401, False), (429, False), (503, False), (500, False)],
+    ("status", "code", "counted"),
+    [
+        (400, "json-invalid", True),
+        (413, "event-too-large", True),
+        (415, "media-type", True),
+        (422, "schema", True),
+        (401, "key-invalid", False),
+        (401, "key-expired", False),
+        (401, "signature-invalid", True),  # its sender knows the URL of the source
+        (429, "quota-exceeded", False),
+        (503, "unavailable", False),
+        (500, "internal", False),
+    ],
 )
-def test_refusals_are_counted_unless_a_quota_or_a_retry_ends_them(status: int, counted: bool):
-    assert is_counted(EventRejectedError(status, "schema", "")) == counted
+def test_refusals_are_counted_unless_access_a_quota_or_a_retry_ends_them(status: int, code: str, counted: bool):
+    assert is_counted(EventRejectedError(status, code, "")) == counted
 
 
 def test_pointers_of_items_of_an_array_are_one_kind():

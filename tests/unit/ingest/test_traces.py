@@ -17,7 +17,7 @@ from dataplane.ledger.traceparent import TRACEPARENT, carried, sampled
 from tests.support.traces import SENDER, TRACE, TRACE_ID, UNSAMPLED, Traced, attributes_of, id_of, parent_of, trace_of
 
 JSON = ("content-type", b"application/json")
-ROUTE: Any = SimpleNamespace(pipe=SimpleNamespace(pipe="p", cell="c1"), source="shop")
+ROUTE: Any = SimpleNamespace(pipe=SimpleNamespace(pipe="p", cell="c1"), source="shop", webhook=None)
 TAKEN = EventResult(202, "id-1", "1-0-5", 29_833_333)
 AWAY = EventResult(503, code="unavailable")
 BEGAN_US = 1_790_000_000_000_000
@@ -63,6 +63,14 @@ def test_request_span_is_a_child_of_the_senders_and_the_event_carries_its_contex
         "penstock.cell": "c1",
     }
     assert items[0].headers == [JSON, (TRACEPARENT, f"00-{TRACE_ID}-{id_of(span)}-01".encode())]
+
+
+def test_span_of_a_webhook_names_its_route_without_the_secret_part(monkeypatch: pytest.MonkeyPatch):
+    traced, items = Traced(), events()
+    monkeypatch.setattr(ROUTE, "webhook", object())
+    taken(traced, items, [TAKEN])
+    (span,) = traced.spans
+    assert (span.name, attributes_of(span)["http.route"]) == ("POST /v1/hooks/{secret}", "/v1/hooks/{secret}")
 
 
 def test_request_without_a_trace_starts_a_new_one():

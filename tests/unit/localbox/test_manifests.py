@@ -295,7 +295,7 @@ def test_no_program_that_calls_customers_urls_can_reach_the_metadata_service():
     policy = one("NetworkPolicy", "no-metadata")["spec"]
     assert policy["policyTypes"] == ["Egress"]
     (chosen,) = policy["podSelector"]["matchExpressions"]
-    callers = (EXECUTOR, one("Deployment", "worker"), one("Deployment", "observer"))
+    callers = (EXECUTOR, *(one("Deployment", name) for name in ("worker", "observer", "web")))
     assert chosen["operator"] == "In"
     assert {*chosen["values"]} == {labels_of(caller)[chosen["key"]] for caller in callers}
     blocks = [to["ipBlock"] for rule in policy["egress"] for to in rule.get("to", [])]

@@ -191,6 +191,7 @@ def test_posts_take_idempotency_keys_except_reads_streams_and_mails(document: An
         "upload_lookup_rows",
         "invite_member",
         "resend_invitation",
+        "test_single_sign_on",
     }
 
 

@@ -35,6 +35,7 @@ def live_as(document: PipeDocument) -> LivePipe:
         tables={name: f"tab_{name}" for name in document.tables},
         versions=document.schemas,
         event_types=document.event_types,
+        source_schemas=document.source_schemas,
     )
 
 
@@ -189,6 +190,9 @@ def test_channel_of_the_tenant_that_the_document_lacks_stays():
         ({"tables": {"shops": {"rows": "shops.xls"}}}, "$.tables.shops.rows: needs a .csv or .jsonl file"),
         ({"schemas": {"orders": ["missing.avsc"]}}, "$.schemas.orders[0]"),
         ({"schemas": {"orders": []}}, "$.schemas.orders: needs a list"),
+        ({"source_schemas": {"web": [{}]}}, "$.source_schemas.web: needs a source of the spec"),
+        ({"source_schemas": {"shop": {}}}, "$.source_schemas.shop: needs a list"),
+        ({"source_schemas": {"shop": ["missing.json"]}}, "$.source_schemas.shop[0]"),
         ({"event_types": {"web": {}}}, "$.event_types.web: needs a source of the spec"),
         ({"loss_threshold_percent": "1"}, "$.loss_threshold_percent: needs a number"),
     ],

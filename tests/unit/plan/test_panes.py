@@ -177,7 +177,7 @@ def test_event_that_was_held_before_the_steps_is_late():
 def test_missing_values_and_keys_are_null():
     tap = CompiledTap("w", window(kind="tumbling", size_s=20)).tap(meta(1_000), {"v": None})
     assert tap is not None
-    assert (tap.by, tap.values) == (b"[null]", [1, None, None, None, None, None])
+    assert (tap.by, tap.values) == (b"[null]", [None, None, None, None, 1, None])  # by name; `n` counts
 
 
 # -- a slot of the query, over a log of taps and clocks ------------------------------------------------------------
@@ -251,6 +251,17 @@ def test_slot_returns_the_same_results_for_any_batches_also_if_they_are_repeated
         expected.setdefault((shop, at // 20 * 20), []).append(value)
     assert sorted(totals.values()) == sorted((len(of), sum(of)) for of in expected.values())
     assert state[0] == {}, "no state of closed windows is kept"
+
+
+def test_each_aggregate_gets_its_own_values_whatever_the_order_of_their_names():
+    named = {"n": {"op": "count"}, "most": {"op": "max", "of": "v"}, "first": {"op": "min", "of": "w"}}
+    spec = {"span": {"kind": "tumbling", "size_s": 20}, "values": named}
+    tap = CompiledTap("w", msgspec.convert(spec, type=WindowSpec)).tap(meta(1_000), {"v": 7, "w": "x"})
+    assert tap is not None
+    slot = SlotBatch(MemoryMap({}), RecentEvents(b""), 0, 0)
+    slot.take(encode_tap(tap))
+    [result] = slot.tick(2_000 * SECOND_US)
+    assert msgspec.json.decode(result.body)["values"] == {"n": 1, "most": 7, "first": "x"}
 
 
 def test_same_key_of_another_definition_is_another_window():

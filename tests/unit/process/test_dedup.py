@@ -38,6 +38,19 @@ def test_message_with_an_identity_is_sent_to_dedup_and_no_further(tmp_path: Path
     assert lane.filed() == {("ingest", "sent", "seen"): 3, ("dedup", "sent", "asked"): 3}
 
 
+def test_senders_id_of_the_delivery_identifies_a_message_whatever_its_body_is(tmp_path: Path):
+    lane = opened(tmp_path, plan(dedup={"by": "idempotency-key"}))
+    lane.take(
+        arrived(1, b'{"id":1}', idempotency_key="d-1"),
+        arrived(2, b"no JSON", idempotency_key="d-1"),
+        arrived(3, b'{"id":1}', idempotency_key="d-2"),
+        arrived(4, b'{"id":1}'),
+    )
+    one, repeat, other = asked(lane)
+    assert one["key"] == repeat["key"] != other["key"]
+    assert [record["value"] for record in egress(lane)] == [b'{"id":1}'], "it has no id of a delivery"
+
+
 def test_judged_message_is_processed_under_its_original_position(tmp_path: Path):
     lane = opened(tmp_path, plan(dedup=BY_ID))
     lane.take(arrived(1, b'{"id":1}'))

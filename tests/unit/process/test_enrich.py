@@ -26,7 +26,8 @@ def store_of(lane: MemoryLane) -> LookupStore:
 def put(lane: MemoryLane, version: int = 1, tenant: str = "t", state: Any = "live", **rows: str) -> None:
     records = [(row_key(TABLE, key), encode_row(version, text.encode())) for key, text in rows.items()]
     table = TableRecord(TABLE, version, tenant, "shops", state)
-    store_of(lane).apply([*records, (table_key(TABLE), encode_table(table))], version)
+    records.append((table_key(TABLE), encode_table(table)))
+    store_of(lane).apply(records, version * len(records))
 
 
 def lane_with(var: Path, **changes: Any) -> MemoryLane:

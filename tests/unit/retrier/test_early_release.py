@@ -233,7 +233,7 @@ def test_new_lane_waits_only_for_a_few_seconds_for_the_signals(lane: MemoryLane,
     ("parked_us", "asked_us", "goes"),
     [
         pytest.param(NOW - S, 0, True, id="before the release, which did not find it in a tier"),
-        pytest.param(NOW + S, 0, False, id="after the release: it failed by itself"),
+        pytest.param(NOW + S, 0, False, id="after the release: not caused by it"),
         pytest.param(NOW - S, NOW + 60 * S, False, id="it was asked to wait"),
     ],
 )

@@ -29,9 +29,9 @@ from dataplane.tables.redrives import (
     encode_offsets,
     format_place,
 )
-from dataplane.tables.signals import SIGNAL_VERSION, BreakerState, DestinationSignal, encode_signal, signal_key
 from tests.support.memory_lane import MemoryLane, message
 from tests.support.memory_topics import MemorySignalReader, MemoryTopics
+from tests.support.retrying import hear
 from tests.support.transmitting import Clock, destination
 
 S = 1_000_000
@@ -334,11 +334,6 @@ def test_released_message_carries_the_version_of_its_destination_record(
 TIERS: tuple[Purpose, ...] = ("delay-10h", "delay-10s", "delay-5m")
 
 
-def hear(lane: MemoryLane, breaker: BreakerState, clock: Clock) -> None:
-    signal = DestinationSignal(SIGNAL_VERSION, "c1", "transmit-0", "p", "crm", clock.wall_us, breaker, of_version=1)
-    lane.work._signal_state.apply(signal_key(signal), encode_signal(signal), clock.wall_us)
-
-
 def waiting(lane: MemoryLane, topics: MemoryTopics, offset: int, purpose: Purpose, **more: Any) -> None:
     held(lane, topics, offset, purpose, not_before_us=1 << 60, **more)
 
@@ -350,10 +345,10 @@ def test_recovery_releases_the_waiting_messages_of_its_destination_and_no_others
     waiting(lane, topics, 1, "delay-5m", destination="log")
     waiting(lane, topics, 2, "delay-5m", asked_us=1 << 60)
     waiting(lane, topics, 0, "delay-10h", partition=2)
-    hear(lane, "open", clock)
+    hear(lane, "open", at_us=clock.wall_us)
     go(lane, clock)
     assert returned(lane) == []
-    hear(lane, "closed", clock)
+    hear(lane, "closed", at_us=clock.wall_us)
     go(lane, clock, rounds=40)
     assert sorted(meta.id for meta in returned(lane)) == ["id-0-0", "id-2-0"]
     reached = ahead_of(lane)[-1].reached
@@ -365,9 +360,9 @@ def test_recovery_releases_the_waiting_messages_of_its_destination_and_no_others
 def test_early_release_runs_at_about_the_original_ingest_rate(lane: MemoryLane, topics: MemoryTopics, clock: Clock):
     for offset in range(1_000):
         waiting(lane, topics, offset, "delay-5m", ingest_time_us=clock.wall_us + offset * S // 20)
-    hear(lane, "open", clock)
+    hear(lane, "open", at_us=clock.wall_us)
     clock.advance(1)
-    hear(lane, "closed", clock)
+    hear(lane, "closed", at_us=clock.wall_us)
     go(lane, clock, rounds=3)
     before = len(returned(lane))
     go(lane, clock, rounds=20)
@@ -385,9 +380,9 @@ def test_copies_of_a_replay_are_released_with_the_others_and_do_not_slow_them(
         )
         account = {"replay": "replay_1", "bucket": 7} if is_copy else {}
         waiting(lane, topics, offset, "delay-5m", **times, **account)
-    hear(lane, "open", clock)
+    hear(lane, "open", at_us=clock.wall_us)
     clock.advance(1)
-    hear(lane, "closed", clock)
+    hear(lane, "closed", at_us=clock.wall_us)
     go(lane, clock, rounds=3)
     before = len(returned(lane))
     go(lane, clock, rounds=20)
@@ -404,15 +399,15 @@ def test_early_release_stops_at_a_new_failure_and_continues_after_the_next_recov
 ):
     for offset in range(1_000):
         waiting(lane, topics, offset, "delay-5m", ingest_time_us=clock.wall_us + offset * S // 20)
-    hear(lane, "open", clock)
-    hear(lane, "closed", clock)
+    hear(lane, "open", at_us=clock.wall_us)
+    hear(lane, "closed", at_us=clock.wall_us)
     go(lane, clock, rounds=8)
     clock.advance(1)
-    hear(lane, "open", clock)
+    hear(lane, "open", at_us=clock.wall_us)
     before = len(returned(lane))
     go(lane, clock, rounds=8)
     assert len(returned(lane)) == before
-    hear(lane, "closed", clock)
+    hear(lane, "closed", at_us=clock.wall_us)
     go(lane, clock, rounds=8)
     assert len(returned(lane)) > before
 
@@ -420,13 +415,13 @@ def test_early_release_stops_at_a_new_failure_and_continues_after_the_next_recov
 def test_interrupted_early_release_starts_again(lane: MemoryLane, topics: MemoryTopics, clock: Clock, tmp_path: Path):
     for offset in range(1_000):
         waiting(lane, topics, offset, "delay-5m", ingest_time_us=clock.wall_us + offset * S // 20)
-    hear(lane, "open", clock)
-    hear(lane, "closed", clock)
+    hear(lane, "open", at_us=clock.wall_us)
+    hear(lane, "closed", at_us=clock.wall_us)
     go(lane, clock, rounds=4)
     clock.advance(1_200)
     again = a_lane(tmp_path)
     apply_signals(lane, again)
-    hear(again, "closed", clock)
+    hear(again, "closed", at_us=clock.wall_us)
     go(again, clock, rounds=8)
     assert returned(again)
 
@@ -436,14 +431,14 @@ def test_interrupted_early_release_does_not_return_the_reported_messages_again(
 ):
     for offset in range(1_000):
         waiting(lane, topics, offset, "delay-5m", ingest_time_us=clock.wall_us + offset * S // 20)
-    hear(lane, "open", clock)
-    hear(lane, "closed", clock)
+    hear(lane, "open", at_us=clock.wall_us)
+    hear(lane, "closed", at_us=clock.wall_us)
     go(lane, clock, rounds=20)
     reported = ahead_of(lane)[-1].reached[format_place((lane.cell.topics["delay-5m"].name, 0))]
     assert reported > 50
     again = a_lane(tmp_path)
     apply_signals(lane, again)
-    hear(again, "closed", clock)
+    hear(again, "closed", at_us=clock.wall_us)
     go(again, clock, rounds=8)
     assert returned(again)[0].id == f"id-0-{reported}"
 
@@ -456,9 +451,9 @@ def test_returned_messages_do_not_raise_the_rate_of_the_next_early_release(
         for number in range(200):
             at_us = began_us + number * S // 20
             waiting(lane, topics, number + 200 * (attempt - 1), "delay-5m", ingest_time_us=at_us, attempt=attempt)
-        hear(lane, "open", clock)
+        hear(lane, "open", at_us=clock.wall_us)
         clock.advance(1)
-        hear(lane, "closed", clock)
+        hear(lane, "closed", at_us=clock.wall_us)
         go(lane, clock, rounds=3)
         before = len(returned(lane))
         go(lane, clock, rounds=20)
@@ -474,16 +469,16 @@ def test_messages_that_are_scheduled_during_an_early_release_follow_in_another_o
     began_us = clock.wall_us
     for offset in range(200):
         waiting(lane, topics, offset, "delay-5m", ingest_time_us=began_us + offset * S // 20)
-    hear(lane, "open", clock)
+    hear(lane, "open", at_us=clock.wall_us)
     clock.advance(1)
-    hear(lane, "closed", clock)
+    hear(lane, "closed", at_us=clock.wall_us)
     go(lane, clock, rounds=3)
     clock.advance(1)
-    hear(lane, "open", clock)
+    hear(lane, "open", at_us=clock.wall_us)
     for offset in range(200, 300):
         waiting(lane, topics, offset, "delay-5m", ingest_time_us=began_us + offset * S // 20)
     clock.advance(1)
-    hear(lane, "closed", clock)
+    hear(lane, "closed", at_us=clock.wall_us)
     reports = len(ahead_of(lane))
     go(lane, clock, rounds=100)
     assert [meta.id for meta in returned(lane)] == [f"id-0-{offset}" for offset in range(300)]
@@ -497,11 +492,11 @@ def test_release_that_a_failure_interrupts_leaves_the_rest_to_the_scan_of_the_ne
 ):
     for offset in range(200):
         waiting(lane, topics, offset, "delay-5m", ingest_time_us=clock.wall_us + offset * S // 20)
-    hear(lane, "open", clock)
-    hear(lane, "closed", clock)
+    hear(lane, "open", at_us=clock.wall_us)
+    hear(lane, "closed", at_us=clock.wall_us)
     go(lane, clock, rounds=8)
     clock.advance(1)
-    hear(lane, "open", clock)
+    hear(lane, "open", at_us=clock.wall_us)
     go(lane, clock, rounds=8)
     last = ahead_of(lane)[-1]
     place = (lane.cell.topics["delay-5m"].name, 0)
@@ -510,7 +505,7 @@ def test_release_that_a_failure_interrupts_leaves_the_rest_to_the_scan_of_the_ne
     del topics.records[place][199]  # its lane has passed it on to another tier
     waiting(lane, topics, 0, "delay-10h", id="copy", ingest_time_us=clock.wall_us)
     clock.advance(1)
-    hear(lane, "closed", clock)
+    hear(lane, "closed", at_us=clock.wall_us)
     go(lane, clock, rounds=80)
     found = [meta.id for meta in returned(lane)]
     assert found == [f"id-0-{offset}" for offset in range(199)] + ["copy"]
@@ -522,8 +517,8 @@ def test_release_reports_which_messages_it_will_return_and_begins_with_the_short
 ):
     for purpose in TIERS:
         waiting(lane, topics, 0, purpose, id=purpose)
-    hear(lane, "open", clock)
-    hear(lane, "closed", clock)
+    hear(lane, "open", at_us=clock.wall_us)
+    hear(lane, "closed", at_us=clock.wall_us)
     go(lane, clock, rounds=20)
     assert [meta.id for meta in returned(lane)] == ["delay-10s", "delay-5m", "delay-10h"]
     first = ahead_of(lane)[0]
@@ -534,9 +529,9 @@ def test_release_reports_which_messages_it_will_return_and_begins_with_the_short
 def test_due_message_is_delayed_while_an_early_release_runs(lane: MemoryLane, topics: MemoryTopics, clock: Clock):
     for offset in range(1_000):
         waiting(lane, topics, offset, "delay-5m", ingest_time_us=clock.wall_us + offset * S // 20)
-    hear(lane, "open", clock)
+    hear(lane, "open", at_us=clock.wall_us)
     clock.advance(1)
-    hear(lane, "closed", clock)
+    hear(lane, "closed", at_us=clock.wall_us)
     go(lane, clock, rounds=4)
     apply_signals(lane, lane)
     due = message(0, topic=lane.cell.topics["retry-in"].name, id="due", attempt=2, not_before_us=clock.wall_us)
@@ -550,14 +545,14 @@ def test_recovery_while_no_lane_ran_starts_one_early_release_later(
     lane: MemoryLane, topics: MemoryTopics, clock: Clock, tmp_path: Path
 ):
     waiting(lane, topics, 0, "delay-5m")
-    hear(lane, "closed", clock)
+    hear(lane, "closed", at_us=clock.wall_us)
     go(lane, clock)
     assert len(returned(lane)) == 1
     again = restarted(lane, tmp_path)
-    hear(again, "closed", clock)
+    hear(again, "closed", at_us=clock.wall_us)
     assert ahead_of(lane)[-1].at_us < clock.wall_us
     again.work._signal_state.take_recovered()
-    hear(again, "closed", clock)
+    hear(again, "closed", at_us=clock.wall_us)
     go(again, clock)
     assert returned(again) == [], "a breaker that stays closed has not recovered"
 

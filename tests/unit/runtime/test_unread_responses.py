@@ -1,5 +1,6 @@
 """A client that does not read its responses is disconnected, so that it cannot keep connections of the server."""
 
+import asyncio
 import os
 import socket
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from typing import Final, NamedTuple
+from urllib.request import urlopen
 
 import psutil
 import pytest
@@ -17,6 +19,8 @@ from localbox.testing import free_ports
 from tests.support.patience import Patience
 
 UNREAD_MS: Final = 1_000
+CHUNK_BYTES: Final = 16 * 1024
+MOST_HELD_BYTES: Final = 1_500_000  # without a limit of the kernel's buffer it is 3 MB and more
 BODY: Final = b"x" * 256 * 1024
 SERVER: Final = """
 import asyncio, sys
@@ -28,13 +32,23 @@ asyncio.run(asgi_server.serve(LargeResponses(), "127.0.0.1", int(sys.argv[1]), d
 
 
 class LargeResponses:
-    """Application whose responses exceed the buffers of a connection."""
+    """Application whose responses exceed the buffers of a connection; `/endless` has no end."""
 
     active = 0
+    sent_bytes = 0  # of endless responses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 of the interface
         """Answer one request."""
-        await answer(send, 200, [], BODY)
+        if scope["path"] == "/sent":
+            await answer(send, 200, [], b"%d" % self.sent_bytes)
+        elif scope["path"] == "/endless":
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            while True:
+                await send({"type": "http.response.body", "body": BODY[:CHUNK_BYTES], "more_body": True})
+                self.sent_bytes += CHUNK_BYTES
+                await asyncio.sleep(0)
+        else:
+            await answer(send, 200, [], BODY)
 
 
 class LargeResponseServer(NamedTuple):
@@ -89,3 +103,13 @@ def test_connection_whose_responses_are_read_stays(server: LargeResponseServer):
                 assert line
             assert answers.read(len(BODY)) == BODY
             time.sleep(UNREAD_MS / 1_000)
+
+
+def test_little_of_an_endless_response_is_held_for_a_client_that_reads_nothing(server: LargeResponseServer):
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        client.connect(("127.0.0.1", server.port))
+        client.sendall(b"GET /endless HTTP/1.1\r\nhost: x\r\n\r\n")
+        time.sleep(UNREAD_MS / 2_000)
+        with urlopen(f"http://127.0.0.1:{server.port}/sent") as response:
+            assert 0 < int(response.read()) < MOST_HELD_BYTES

@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 
 from dataplane.table_queries.requests import (
     TITLES,
+    ChangeQuery,
     PrefixQuery,
     QueryRefusedError,
     RowQuery,
+    StreamPosition,
     TableQuery,
     parse_query,
 )
 from dataplane.tables.lookups import MAX_KEY_BYTES
-from dataplane.tables.query_protocol import MOST_ROWS, row_path, rows_path, table_path
+from dataplane.tables.query_protocol import MOST_ROWS, changes_path, row_path, rows_path, table_path
 
 LONG = b"a" * (MAX_KEY_BYTES + 1)
 ROWS = rows_path("tab_1").encode()
@@ -97,3 +99,31 @@ def test_longest_limit_and_key_are_accepted():
 def test_any_target_is_parsed_or_refused(tail: bytes, query: bytes):
     with contextlib.suppress(QueryRefusedError):
         parse_query(ROWS + tail, query)
+
+
+CHANGES = changes_path("tab_1").encode()
+
+
+def test_changes_are_requested_of_a_table_a_row_or_a_prefix():
+    assert parse_query(CHANGES, b"") == ChangeQuery("tab_1", None, "", "now")
+    assert parse_query(CHANGES, b"key=u%2F1&from=snapshot") == ChangeQuery("tab_1", "u/1", "", "snapshot")
+    assert parse_query(CHANGES, b"prefix=u-&from=now") == ChangeQuery("tab_1", None, "u-", "now")
+
+
+def test_last_event_id_is_where_a_stream_continues():
+    query = parse_query(CHANGES, b"from=snapshot", b"0a1b2c3d-42")
+    assert query == ChangeQuery("tab_1", None, "", StreamPosition("0a1b2c3d", 42))
+
+
+@pytest.mark.parametrize(
+    "query", [b"from=", b"from=earliest", b"key=a&prefix=a", b"limit=1", b"key=%00", b"key=a&key=b", b"key="]
+)
+def test_unknown_parameters_of_changes_are_refused(query: bytes):
+    assert refused(CHANGES, query) == (400, "parameter-invalid")
+
+
+@pytest.mark.parametrize("last_event_id", [b"1", b"0a1b2c3d-", b"0a1b2c3d-" + b"9" * 20, b"0A1B2C3D-1", b"\xff", b"-1"])
+def test_last_event_id_that_no_event_had_is_refused(last_event_id: bytes):
+    with pytest.raises(QueryRefusedError) as exc:
+        parse_query(CHANGES, b"", last_event_id)
+    assert (exc.value.status, exc.value.code) == (400, "parameter-invalid")

@@ -29,6 +29,7 @@ from dataplane.tables.records import (
     StopRecord,
     SubjectRecord,
     TopicRecord,
+    WebhookRecord,
     decode_record,
     encode_record,
     record_key,
@@ -46,6 +47,7 @@ RECORDS: list[Record] = [
     StopRecord("c1", 1_790_000_000_000, "incarnation"),
     SubjectRecord("t", "orders-value", 4, [RegisteredSchema(7, 2, SchemaType.AVRO, "cd" * 32, '"string"')]),
     EventTypesRecord("p", "shop", 3, "field:type", {"order": "orders-value"}),
+    WebhookRecord("p", "shop", 2, "github", ["sealed"], ["x-extra"]),
 ]
 
 
@@ -104,6 +106,7 @@ def test_record_of_each_kind_is_found_by_its_own_key():
         table.stop("c1"),
         table.subject("t", "orders-value"),
         table.event_types("p", "shop"),
+        table.webhook("p", "shop"),
     ]
     assert found == RECORDS
     assert (table.subject("t2", "orders-value"), table.event_types("p", "other")) == (None,) * 2

@@ -5,8 +5,8 @@ from cryptography.fernet import Fernet
 
 from dataplane.spec import HttpDestination
 from dataplane.tables.records import DestinationRecord
-from dataplane.tables.sealed import bind, credential_place, signing_place, unbind
-from dataplane.transmit.http.secrets import open_secrets, opener
+from dataplane.tables.sealed import bind, credential_place, opener, signing_place, unbind
+from dataplane.transmit.http.secrets import open_secrets
 
 SECRET = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
 

@@ -1,0 +1,89 @@
+"""A sender's request as presets see it, and what they answer."""
+
+import hmac
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+MISSING: Final = "signature-missing"
+INVALID: Final = "signature-invalid"
+STALE: Final = "signature-stale"
+TOLERANCE_S: Final = 300  # between a signed time and ours: the default of Stripe, Slack and Standard Webhooks
+MAX_TIME_DIGITS: Final = 12
+_CHARSET: Final = re.compile(r';\s*charset\s*=\s*"?([^\s";]+)', re.IGNORECASE)
+
+
+class UnverifiedError(Exception):
+    """The request is not proven to come from its sender. `code`: MISSING, INVALID or STALE."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+
+
+class WebhookRequest(Struct, frozen=True):
+    """One request, before its body is parsed.
+
+    headers: values by lower-case name, in the order of the request
+    url:     as the sender addressed it, with the query
+    """
+
+    headers: Mapping[str, Sequence[str]]
+    body: bytes
+    url: str = ""
+
+    def first(self, name: str) -> str:
+        """Return the first value of a header; "" if there is none."""
+        return next(iter(self.headers.get(name, ())), "")
+
+    def signed(self, name: str) -> str:
+        """Return the only value of a header that a signature needs. Raises UnverifiedError."""
+        values = self.headers.get(name, ())
+        if not values or not values[0]:
+            raise UnverifiedError(MISSING, f"needs the header {name}")
+        if len(values) > 1:
+            raise UnverifiedError(INVALID, f"needs the header {name} once, got {len(values)}")
+        return values[0]
+
+    @property
+    def media_type(self) -> str:
+        """Media type of the body, without parameters, in lower case."""
+        return self.first("content-type").partition(";")[0].strip().lower()
+
+    @property
+    def charset(self) -> str:
+        """Parameter `charset` of the media type, in lower case; "" if there is none."""
+        found = _CHARSET.search(self.first("content-type"))
+        return found[1].lower() if found else ""
+
+
+class Reply(Struct, frozen=True):
+    """Response that a sender expects. An empty media type: no body."""
+
+    status: int
+    media_type: str = ""
+    body: bytes = b""
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+def check_time(text: str, now_s: int) -> str:
+    """Return a signed Unix time as it was sent. Raises UnverifiedError if it is not within TOLERANCE_S of `now_s`."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= MAX_TIME_DIGITS):
+        raise UnverifiedError(INVALID, "needs a signed Unix time in seconds")
+    if abs(now_s - int(text)) > TOLERANCE_S:
+        raise UnverifiedError(STALE, f"needs a signed time within {TOLERANCE_S} s of ours; was it sent again?")
+    return text
+
+
+def check_match(given: Iterable[str], expected: Iterable[str]) -> None:
+    """Raise UnverifiedError unless one given signature is one of the expected ones; the time reveals neither."""
+    candidates = [text.encode("utf-8", "replace") for text in given]
+    found = False
+    for one in expected:
+        for text in candidates:
+            found |= hmac.compare_digest(text, one.encode())
+    if not found:
+        raise UnverifiedError(INVALID, "the signature fits neither the body nor the secret of this source")

@@ -1,0 +1,167 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...types import Response, UNSET
+from ... import errors
+
+from ...models.one_letter_out import OneLetterOut
+from typing import cast
+
+
+def _get_kwargs(
+    pipe: str,
+    number: str,
+) -> dict[str, Any]:
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/api/v1/pipes/{pipe}/dead-letters/{number}/".format(
+            pipe=quote(str(pipe), safe=""),
+            number=quote(str(number), safe=""),
+        ),
+    }
+
+    return _kwargs
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> OneLetterOut | None:
+    if response.status_code == 200:
+        response_200 = OneLetterOut.from_dict(response.json())
+
+        return response_200
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[OneLetterOut]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    pipe: str,
+    number: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> Response[OneLetterOut]:
+    """Return a dead letter with its message.
+
+    Args:
+        pipe (str):
+        number (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[OneLetterOut]
+    """
+
+    kwargs = _get_kwargs(
+        pipe=pipe,
+        number=number,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    pipe: str,
+    number: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> OneLetterOut | None:
+    """Return a dead letter with its message.
+
+    Args:
+        pipe (str):
+        number (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        OneLetterOut
+    """
+
+    return sync_detailed(
+        pipe=pipe,
+        number=number,
+        client=client,
+    ).parsed
+
+
+async def asyncio_detailed(
+    pipe: str,
+    number: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> Response[OneLetterOut]:
+    """Return a dead letter with its message.
+
+    Args:
+        pipe (str):
+        number (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[OneLetterOut]
+    """
+
+    kwargs = _get_kwargs(
+        pipe=pipe,
+        number=number,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    pipe: str,
+    number: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> OneLetterOut | None:
+    """Return a dead letter with its message.
+
+    Args:
+        pipe (str):
+        number (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        OneLetterOut
+    """
+
+    return (
+        await asyncio_detailed(
+            pipe=pipe,
+            number=number,
+            client=client,
+        )
+    ).parsed

@@ -1,0 +1,171 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...types import Response, UNSET
+from ... import errors
+
+from ...models.ramp_out import RampOut
+from typing import cast
+
+
+def _get_kwargs(
+    pipe: str,
+    number: str,
+) -> dict[str, Any]:
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/api/v1/pipes/{pipe}/revisions/{number}/ramp/".format(
+            pipe=quote(str(pipe), safe=""),
+            number=quote(str(number), safe=""),
+        ),
+    }
+
+    return _kwargs
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> RampOut | None:
+    if response.status_code == 200:
+        response_200 = RampOut.from_dict(response.json())
+
+        return response_200
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[RampOut]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    pipe: str,
+    number: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> Response[RampOut]:
+    """Return a revision's ramp with its steps. The first revision of a pipe, and one without traffic, has
+    none.
+
+    Args:
+        pipe (str):
+        number (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[RampOut]
+    """
+
+    kwargs = _get_kwargs(
+        pipe=pipe,
+        number=number,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    pipe: str,
+    number: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> RampOut | None:
+    """Return a revision's ramp with its steps. The first revision of a pipe, and one without traffic, has
+    none.
+
+    Args:
+        pipe (str):
+        number (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        RampOut
+    """
+
+    return sync_detailed(
+        pipe=pipe,
+        number=number,
+        client=client,
+    ).parsed
+
+
+async def asyncio_detailed(
+    pipe: str,
+    number: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> Response[RampOut]:
+    """Return a revision's ramp with its steps. The first revision of a pipe, and one without traffic, has
+    none.
+
+    Args:
+        pipe (str):
+        number (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[RampOut]
+    """
+
+    kwargs = _get_kwargs(
+        pipe=pipe,
+        number=number,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    pipe: str,
+    number: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> RampOut | None:
+    """Return a revision's ramp with its steps. The first revision of a pipe, and one without traffic, has
+    none.
+
+    Args:
+        pipe (str):
+        number (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        RampOut
+    """
+
+    return (
+        await asyncio_detailed(
+            pipe=pipe,
+            number=number,
+            client=client,
+        )
+    ).parsed

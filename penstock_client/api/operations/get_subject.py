@@ -1,0 +1,153 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...types import Response, UNSET
+from ... import errors
+
+from ...models.subject_out import SubjectOut
+from typing import cast
+
+
+def _get_kwargs(
+    subject: str,
+) -> dict[str, Any]:
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/api/v1/schemas/{subject}/".format(
+            subject=quote(str(subject), safe=""),
+        ),
+    }
+
+    return _kwargs
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> SubjectOut | None:
+    if response.status_code == 200:
+        response_200 = SubjectOut.from_dict(response.json())
+
+        return response_200
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[SubjectOut]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    subject: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> Response[SubjectOut]:
+    """Return a subject.
+
+    Args:
+        subject (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[SubjectOut]
+    """
+
+    kwargs = _get_kwargs(
+        subject=subject,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    subject: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> SubjectOut | None:
+    """Return a subject.
+
+    Args:
+        subject (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        SubjectOut
+    """
+
+    return sync_detailed(
+        subject=subject,
+        client=client,
+    ).parsed
+
+
+async def asyncio_detailed(
+    subject: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> Response[SubjectOut]:
+    """Return a subject.
+
+    Args:
+        subject (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[SubjectOut]
+    """
+
+    kwargs = _get_kwargs(
+        subject=subject,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    subject: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> SubjectOut | None:
+    """Return a subject.
+
+    Args:
+        subject (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        SubjectOut
+    """
+
+    return (
+        await asyncio_detailed(
+            subject=subject,
+            client=client,
+        )
+    ).parsed

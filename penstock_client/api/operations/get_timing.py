@@ -1,0 +1,224 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...types import Response, UNSET
+from ... import errors
+
+from ...models.timing_out import TimingOut
+from ...types import UNSET, Unset
+from typing import cast
+import datetime
+
+
+def _get_kwargs(
+    pipe: str,
+    *,
+    range_: str | Unset = UNSET,
+    since: datetime.datetime | Unset = UNSET,
+    until: datetime.datetime | Unset = UNSET,
+) -> dict[str, Any]:
+
+    params: dict[str, Any] = {}
+
+    params["range"] = range_
+
+    json_since: str | Unset = UNSET
+    if not isinstance(since, Unset):
+        json_since = since.isoformat()
+    params["since"] = json_since
+
+    json_until: str | Unset = UNSET
+    if not isinstance(until, Unset):
+        json_until = until.isoformat()
+    params["until"] = json_until
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/api/v1/pipes/{pipe}/timing/".format(
+            pipe=quote(str(pipe), safe=""),
+        ),
+        "params": params,
+    }
+
+    return _kwargs
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> TimingOut | None:
+    if response.status_code == 200:
+        response_200 = TimingOut.from_dict(response.json())
+
+        return response_200
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[TimingOut]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    pipe: str,
+    *,
+    client: AuthenticatedClient | Client,
+    range_: str | Unset = UNSET,
+    since: datetime.datetime | Unset = UNSET,
+    until: datetime.datetime | Unset = UNSET,
+) -> Response[TimingOut]:
+    """Return the lags and process durations of each node, and the breakdown of the time of delivered
+    messages.
+
+    `series` is the breakdown over time: the shares of each slice in each group of minutes.
+
+    Args:
+        pipe (str):
+        range_ (str | Unset):
+        since (datetime.datetime | Unset):
+        until (datetime.datetime | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[TimingOut]
+    """
+
+    kwargs = _get_kwargs(
+        pipe=pipe,
+        range_=range_,
+        since=since,
+        until=until,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    pipe: str,
+    *,
+    client: AuthenticatedClient | Client,
+    range_: str | Unset = UNSET,
+    since: datetime.datetime | Unset = UNSET,
+    until: datetime.datetime | Unset = UNSET,
+) -> TimingOut | None:
+    """Return the lags and process durations of each node, and the breakdown of the time of delivered
+    messages.
+
+    `series` is the breakdown over time: the shares of each slice in each group of minutes.
+
+    Args:
+        pipe (str):
+        range_ (str | Unset):
+        since (datetime.datetime | Unset):
+        until (datetime.datetime | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        TimingOut
+    """
+
+    return sync_detailed(
+        pipe=pipe,
+        client=client,
+        range_=range_,
+        since=since,
+        until=until,
+    ).parsed
+
+
+async def asyncio_detailed(
+    pipe: str,
+    *,
+    client: AuthenticatedClient | Client,
+    range_: str | Unset = UNSET,
+    since: datetime.datetime | Unset = UNSET,
+    until: datetime.datetime | Unset = UNSET,
+) -> Response[TimingOut]:
+    """Return the lags and process durations of each node, and the breakdown of the time of delivered
+    messages.
+
+    `series` is the breakdown over time: the shares of each slice in each group of minutes.
+
+    Args:
+        pipe (str):
+        range_ (str | Unset):
+        since (datetime.datetime | Unset):
+        until (datetime.datetime | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[TimingOut]
+    """
+
+    kwargs = _get_kwargs(
+        pipe=pipe,
+        range_=range_,
+        since=since,
+        until=until,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    pipe: str,
+    *,
+    client: AuthenticatedClient | Client,
+    range_: str | Unset = UNSET,
+    since: datetime.datetime | Unset = UNSET,
+    until: datetime.datetime | Unset = UNSET,
+) -> TimingOut | None:
+    """Return the lags and process durations of each node, and the breakdown of the time of delivered
+    messages.
+
+    `series` is the breakdown over time: the shares of each slice in each group of minutes.
+
+    Args:
+        pipe (str):
+        range_ (str | Unset):
+        since (datetime.datetime | Unset):
+        until (datetime.datetime | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        TimingOut
+    """
+
+    return (
+        await asyncio_detailed(
+            pipe=pipe,
+            client=client,
+            range_=range_,
+            since=since,
+            until=until,
+        )
+    ).parsed

@@ -1,0 +1,167 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...types import Response, UNSET
+from ... import errors
+
+from ...models.invitation_out import InvitationOut
+from typing import cast
+
+
+def _get_kwargs(
+    tenant: str,
+    invitation: str,
+) -> dict[str, Any]:
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/api/v1/tenants/{tenant}/invitations/{invitation}/resend/".format(
+            tenant=quote(str(tenant), safe=""),
+            invitation=quote(str(invitation), safe=""),
+        ),
+    }
+
+    return _kwargs
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> InvitationOut | None:
+    if response.status_code == 200:
+        response_200 = InvitationOut.from_dict(response.json())
+
+        return response_200
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[InvitationOut]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    tenant: str,
+    invitation: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> Response[InvitationOut]:
+    """Send a new link, valid for 7 days from now. Earlier links of the invitation no longer work.
+
+    Args:
+        tenant (str):
+        invitation (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[InvitationOut]
+    """
+
+    kwargs = _get_kwargs(
+        tenant=tenant,
+        invitation=invitation,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    tenant: str,
+    invitation: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> InvitationOut | None:
+    """Send a new link, valid for 7 days from now. Earlier links of the invitation no longer work.
+
+    Args:
+        tenant (str):
+        invitation (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        InvitationOut
+    """
+
+    return sync_detailed(
+        tenant=tenant,
+        invitation=invitation,
+        client=client,
+    ).parsed
+
+
+async def asyncio_detailed(
+    tenant: str,
+    invitation: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> Response[InvitationOut]:
+    """Send a new link, valid for 7 days from now. Earlier links of the invitation no longer work.
+
+    Args:
+        tenant (str):
+        invitation (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[InvitationOut]
+    """
+
+    kwargs = _get_kwargs(
+        tenant=tenant,
+        invitation=invitation,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    tenant: str,
+    invitation: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> InvitationOut | None:
+    """Send a new link, valid for 7 days from now. Earlier links of the invitation no longer work.
+
+    Args:
+        tenant (str):
+        invitation (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        InvitationOut
+    """
+
+    return (
+        await asyncio_detailed(
+            tenant=tenant,
+            invitation=invitation,
+            client=client,
+        )
+    ).parsed

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, BinaryIO, TextIO, TYPE_CHECKING, Generator
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+from typing import cast
+
+if TYPE_CHECKING:
+    from ..models.loss_line_out import LossLineOut
+
+
+T = TypeVar("T", bound="AllLossesOut")
+
+
+@_attrs_define
+class AllLossesOut:
+    """Sealed minutes of all tenants that lost messages, newest first.
+
+    Attributes:
+        range_ (str): Time range of the figures.
+        results (list[LossLineOut]): Rows of this page.
+        next_before (None | str): `before` of the next page; null on the last one.
+    """
+
+    range_: str
+    results: list[LossLineOut]
+    next_before: None | str
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.loss_line_out import LossLineOut  # noqa: PLC0415
+
+        range_ = self.range_
+
+        results = []
+        for results_item_data in self.results:
+            results_item = results_item_data.to_dict()
+            results.append(results_item)
+
+        next_before: None | str
+        next_before = self.next_before
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "range": range_,
+                "results": results,
+                "next_before": next_before,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.loss_line_out import LossLineOut  # noqa: PLC0415
+
+        d = dict(src_dict)
+        range_ = d.pop("range")
+
+        results = []
+        _results = d.pop("results")
+        for results_item_data in _results:
+            results_item = LossLineOut.from_dict(results_item_data)
+
+            results.append(results_item)
+
+        def _parse_next_before(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        next_before = _parse_next_before(d.pop("next_before"))
+
+        all_losses_out = cls(
+            range_=range_,
+            results=results,
+            next_before=next_before,
+        )
+
+        all_losses_out.additional_properties = d
+        return all_losses_out
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, BinaryIO, TextIO, TYPE_CHECKING, Generator
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+from typing import cast
+
+if TYPE_CHECKING:
+    from ..models.minute_out import MinuteOut
+
+
+T = TypeVar("T", bound="MinutePageOut")
+
+
+@_attrs_define
+class MinutePageOut:
+    """A page of minutes with messages, newest first.
+
+    Attributes:
+        next_ (None | str): URL of the next page; null on the last one.
+        previous (None | str): URL of the page before; null on the first one.
+        range_ (str): Time range of the figures.
+        minutes (int): Number of minutes with messages in the whole range.
+        total (MinuteOut | None): Sum over the whole range, by its first minute; null without any.
+        results (list[MinuteOut]): Rows of this page.
+    """
+
+    next_: None | str
+    previous: None | str
+    range_: str
+    minutes: int
+    total: MinuteOut | None
+    results: list[MinuteOut]
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.minute_out import MinuteOut  # noqa: PLC0415
+
+        next_: None | str
+        next_ = self.next_
+
+        previous: None | str
+        previous = self.previous
+
+        range_ = self.range_
+
+        minutes = self.minutes
+
+        total: dict[str, Any] | None
+        if isinstance(self.total, MinuteOut):
+            total = self.total.to_dict()
+        else:
+            total = self.total
+
+        results = []
+        for results_item_data in self.results:
+            results_item = results_item_data.to_dict()
+            results.append(results_item)
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "next": next_,
+                "previous": previous,
+                "range": range_,
+                "minutes": minutes,
+                "total": total,
+                "results": results,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.minute_out import MinuteOut  # noqa: PLC0415
+
+        d = dict(src_dict)
+
+        def _parse_next_(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        next_ = _parse_next_(d.pop("next"))
+
+        def _parse_previous(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        previous = _parse_previous(d.pop("previous"))
+
+        range_ = d.pop("range")
+
+        minutes = d.pop("minutes")
+
+        def _parse_total(data: object) -> MinuteOut | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                total_type_0 = MinuteOut.from_dict(data)
+
+                return total_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(MinuteOut | None, data)
+
+        total = _parse_total(d.pop("total"))
+
+        results = []
+        _results = d.pop("results")
+        for results_item_data in _results:
+            results_item = MinuteOut.from_dict(results_item_data)
+
+            results.append(results_item)
+
+        minute_page_out = cls(
+            next_=next_,
+            previous=previous,
+            range_=range_,
+            minutes=minutes,
+            total=total,
+            results=results,
+        )
+
+        minute_page_out.additional_properties = d
+        return minute_page_out
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

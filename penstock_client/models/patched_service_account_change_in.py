@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, BinaryIO, TextIO, TYPE_CHECKING, Generator
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+from ..types import UNSET, Unset
+
+
+T = TypeVar("T", bound="PatchedServiceAccountChangeIn")
+
+
+@_attrs_define
+class PatchedServiceAccountChangeIn:
+    """Changes of a service account. An omitted field is unchanged.
+
+    Attributes:
+        role (str | Unset): * `viewer` - Viewer
+            * `operator` - Operator
+            * `editor` - Editor
+            * `owner` - Owner
+        is_active (bool | Unset): False: its tokens are refused until it is true.
+    """
+
+    role: str | Unset = UNSET
+    is_active: bool | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        role = self.role
+
+        is_active = self.is_active
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update({})
+        if role is not UNSET:
+            field_dict["role"] = role
+        if is_active is not UNSET:
+            field_dict["is_active"] = is_active
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        role = d.pop("role", UNSET)
+
+        is_active = d.pop("is_active", UNSET)
+
+        patched_service_account_change_in = cls(
+            role=role,
+            is_active=is_active,
+        )
+
+        patched_service_account_change_in.additional_properties = d
+        return patched_service_account_change_in
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

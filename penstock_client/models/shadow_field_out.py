@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, BinaryIO, TextIO, TYPE_CHECKING, Generator
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+
+T = TypeVar("T", bound="ShadowFieldOut")
+
+
+@_attrs_define
+class ShadowFieldOut:
+    """Field that differs in some messages of a destination.
+
+    Attributes:
+        destination (str): Name of the destination in the spec.
+        path (str): Empty for further fields, which are counted together.
+        count (int): Messages in which it differs.
+    """
+
+    destination: str
+    path: str
+    count: int
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        destination = self.destination
+
+        path = self.path
+
+        count = self.count
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "destination": destination,
+                "path": path,
+                "count": count,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        destination = d.pop("destination")
+
+        path = d.pop("path")
+
+        count = d.pop("count")
+
+        shadow_field_out = cls(
+            destination=destination,
+            path=path,
+            count=count,
+        )
+
+        shadow_field_out.additional_properties = d
+        return shadow_field_out
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, BinaryIO, TextIO, TYPE_CHECKING, Generator
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+from ..types import UNSET, Unset
+from typing import cast
+import datetime
+
+if TYPE_CHECKING:
+    from ..models.source_schema_out_schema import SourceSchemaOutSchema
+
+
+T = TypeVar("T", bound="SourceSchemaOut")
+
+
+@_attrs_define
+class SourceSchemaOut:
+    """One immutable version of a source's schema.
+
+    Attributes:
+        number (int): Number, counted from 1.
+        schema (SourceSchemaOutSchema): Schema.
+        created_at (datetime.datetime): Time of creation.
+        author (None | str | Unset): User who created it; null if the user was deleted or Penstock created it.
+    """
+
+    number: int
+    schema: SourceSchemaOutSchema
+    created_at: datetime.datetime
+    author: None | str | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.source_schema_out_schema import SourceSchemaOutSchema  # noqa: PLC0415
+
+        number = self.number
+
+        schema = self.schema.to_dict()
+
+        created_at = self.created_at.isoformat()
+
+        author: None | str | Unset
+        if isinstance(self.author, Unset):
+            author = UNSET
+        else:
+            author = self.author
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "number": number,
+                "schema": schema,
+                "created_at": created_at,
+            }
+        )
+        if author is not UNSET:
+            field_dict["author"] = author
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.source_schema_out_schema import SourceSchemaOutSchema  # noqa: PLC0415
+
+        d = dict(src_dict)
+        number = d.pop("number")
+
+        schema = SourceSchemaOutSchema.from_dict(d.pop("schema"))
+
+        created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
+
+        def _parse_author(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        author = _parse_author(d.pop("author", UNSET))
+
+        source_schema_out = cls(
+            number=number,
+            schema=schema,
+            created_at=created_at,
+            author=author,
+        )
+
+        source_schema_out.additional_properties = d
+        return source_schema_out
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, BinaryIO, TextIO, TYPE_CHECKING, Generator
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+from typing import cast
+
+if TYPE_CHECKING:
+    from ..models.copy_out import CopyOut
+
+
+T = TypeVar("T", bound="TailOut")
+
+
+@_attrs_define
+class TailOut:
+    """Newest copies of a pipe, newest first.
+
+    Attributes:
+        cursor (None | str): Send it as `Last-Event-ID` to stream the copies after these; null without any.
+        results (list[CopyOut]): Rows of this page.
+    """
+
+    cursor: None | str
+    results: list[CopyOut]
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.copy_out import CopyOut  # noqa: PLC0415
+
+        cursor: None | str
+        cursor = self.cursor
+
+        results = []
+        for results_item_data in self.results:
+            results_item = results_item_data.to_dict()
+            results.append(results_item)
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "cursor": cursor,
+                "results": results,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.copy_out import CopyOut  # noqa: PLC0415
+
+        d = dict(src_dict)
+
+        def _parse_cursor(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        cursor = _parse_cursor(d.pop("cursor"))
+
+        results = []
+        _results = d.pop("results")
+        for results_item_data in _results:
+            results_item = CopyOut.from_dict(results_item_data)
+
+            results.append(results_item)
+
+        tail_out = cls(
+            cursor=cursor,
+            results=results,
+        )
+
+        tail_out.additional_properties = d
+        return tail_out
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,4 +1,4 @@
-"""The box's commands `up`, `down`, `status` and `archive`."""
+"""The box's commands `up`, `down`, `status`, `archive`, `backup` and `restore`."""
 
 import contextlib
 import os
@@ -7,12 +7,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from localbox.catalogue import DRAIN_S, programs, replicas
+from localbox.backups import check_backup, check_restored, restore_backup, write_backup
+from localbox.catalogue import DEMO, DRAIN_S, programs, replicas
 from localbox.end_processes import wait_gone
+from localbox.errors import BoxError
 from localbox.kafka_training import ensure_kafka_archive
 from localbox.settings import ROOT, BoxSettings
 from localbox.spark import ensure_spark
@@ -29,6 +32,7 @@ def up(settings: BoxSettings, *, names: Sequence[str] = (), extra: Sequence[str]
         _print_programs(snapshot)
         _print_links(settings)
         return 0
+    check_restored(settings)
     if detach:
         return _up_detached(settings, names, extra)
     print(f"penstock starts at {settings.var}", flush=True)
@@ -73,6 +77,43 @@ def status(settings: BoxSettings) -> int:
         return 3
     _print_programs(snapshot)
     return 0
+
+
+def backup(settings: BoxSettings, archive: Path) -> int:
+    """Write an archive of everything that the box keeps. A running box is stopped, and started again whatever happens.
+
+    Raises BoxError.
+    """
+    check_backup(settings, archive)
+    snapshot = living(settings)
+    if snapshot is None:
+        _report_backup(settings, archive)
+        return 0
+    names = {program.name for program in snapshot.programs}
+    if not {program.name for program in programs(settings)} <= names:
+        raise BoxError("the box runs some of its programs only: stop it first, with `make down`.")
+    stopped = time.monotonic()
+    down(settings)
+    try:
+        _report_backup(settings, archive)
+    finally:
+        code = _up_detached(settings, (), [name for name in DEMO if name in names])
+    print(f"the box is up again; it did not accept events for {time.monotonic() - stopped:.0f} s")
+    return code
+
+
+def restore(settings: BoxSettings, archive: Path) -> int:
+    """Bring back the archive into a directory without data of a box. Raises BoxError."""
+    summary = restore_backup(settings, archive)
+    print(f"restored {summary.files:,} files, {summary.size:,} bytes, to {settings.var}; start with `make up`")
+    return 0
+
+
+def _report_backup(settings: BoxSettings, archive: Path) -> None:
+    summary = write_backup(settings, archive, now=datetime.now(UTC))
+    print(f"{archive}: {summary.files:,} files, {summary.size:,} bytes, compressed {archive.stat().st_size:,}")
+    if not (settings.var / "secrets.env").exists():
+        print("Keep PENSTOCK_SECRET_KEY and PENSTOCK_FERNET_KEYS, too: the archive does not contain them.")
 
 
 def sign_in_url(settings: BoxSettings) -> str | None:

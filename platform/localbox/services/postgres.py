@@ -89,6 +89,8 @@ def prepare(*, binaries: Path, data: Path, user: str | None) -> None:
         for path in (data, binaries):
             _let_pass(path)
     if (data / "PG_VERSION").exists():
+        if user:
+            _give(data, user)
         return
     shutil.rmtree(data, ignore_errors=True)  # remains of an interrupted initdb
     data.mkdir(mode=0o700, parents=True)
@@ -109,6 +111,13 @@ def prepare(*, binaries: Path, data: Path, user: str | None) -> None:
     )
     if answer.returncode:
         raise BoxError(f"Postgres could not create {data}: {answer.stderr.strip()}")
+
+
+def _give(data: Path, user: str) -> None:
+    """Let the user own the data directory, which another machine may have made (a restored backup)."""
+    if data.stat().st_uid != pwd.getpwnam(user).pw_uid:
+        for path in (data, *data.rglob("*")):
+            shutil.chown(path, user, user)
 
 
 def _candidates() -> list[Path]:

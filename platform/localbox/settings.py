@@ -51,6 +51,11 @@ VARIABLES: Final = (
     ),
     Variable("REDIS_URL", "", "Redis that is not the box's own, such as redis://host:6379/0"),
     Variable("PENSTOCK_KAFKA", "", "Kafka that is not the box's own: bootstrap servers, host:port[,host:port]"),
+    Variable(
+        "PENSTOCK_KAFKA_SETTINGS",
+        "",
+        "how to sign in to Kafka: librdkafka settings of security as a JSON object, or a file with it (0502)",
+    ),
     Variable("PENSTOCK_VAR", "var", "directory of all files that the box writes"),
     Variable("PENSTOCK_CACHE", "~/.cache/penstock", "Kafka's jars, shared between clones"),
     Variable("PENSTOCK_ENV", "development", "development | production (then nothing secret has a default)"),

@@ -37,7 +37,7 @@ ALLOWED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "ssl.endpoint.identification.algorithm": ("https", "none"),
     }
 )
-_ALIASES: Final = {"sasl.mechanisms": "sasl.mechanism"}  # librdkafka's older name
+_ALIASES: Final[dict[str, str]] = {"sasl.mechanisms": "sasl.mechanism"}  # librdkafka's older name
 _PASSWORD: Final = ("sasl.username", "sasl.password")
 _OIDC: Final = (
     "sasl.oauthbearer.method",
@@ -66,12 +66,10 @@ def parse_kafka_settings(text: str | bytes) -> KafkaSettings:
     if not text.strip():
         return {}
     try:
-        given = msgspec.json.decode(text)
+        given = msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError as exc:
         raise _error("", f"needs a JSON object or the path of a file that holds one: {exc}") from exc
-    if not isinstance(given, dict):
-        raise _error("", f"needs a JSON object, got {type(given).__name__}")
-    renamed: dict[str, Any] = {_ALIASES.get(name, name): value for name, value in given.items()}
+    renamed = {_ALIASES.get(name, name): value for name, value in given.items()}
     if len(renamed) < len(given):
         raise _error("sasl.mechanism", "is there twice")
     settings = {name: _checked(name, value) for name, value in renamed.items()}

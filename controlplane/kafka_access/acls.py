@@ -13,13 +13,13 @@ from msgspec import Struct
 
 from dataplane.names import CONTROL_TOPIC, HEARTBEAT_TOPIC, LOOKUP_TOPIC, output_topic
 
-Role = Literal["ingest", "cells", "control", "web", "tables"]
-Operation = Literal["read", "write", "create", "delete", "alter", "alter_configs", "describe_configs"]
+KafkaRole = Literal["ingest", "cells", "control", "web", "tables"]
+KafkaOperation = Literal["read", "write", "create", "delete", "alter", "alter_configs", "describe_configs"]
 PREFIX: Final = "penstock."
 OUTPUT_PREFIX: Final = f"{PREFIX}out."
 USER_PREFIX: Final = "penstock-"  # of the principals of roles
 CUSTOMER_PREFIX: Final = "customer-"  # of the principals of tenants
-ROLES: Final[Mapping[Role, str]] = MappingProxyType(
+ROLES: Final[Mapping[KafkaRole, str]] = MappingProxyType(
     {
         "ingest": "ingest replicas",
         "cells": "lanes and streaming queries of cells, and the keeper",
@@ -36,7 +36,7 @@ class Acl(Struct, frozen=True, order=True):
     user: str
     resource: Literal["topic", "group"]
     name: str
-    operation: Operation
+    operation: KafkaOperation
     prefixed: bool = False
     denied: bool = False
 
@@ -45,12 +45,12 @@ class Acl(Struct, frozen=True, order=True):
         return f"{self.user} {effect} {self.operation} {self.resource} {self.name}{'*' if self.prefixed else ''}"
 
 
-def role_user(role: Role) -> str:
+def role_user(role: KafkaRole) -> str:
     """Return the user name of a role."""
     return f"{USER_PREFIX}{role}"
 
 
-def role_acls(role: Role) -> list[Acl]:
+def role_acls(role: KafkaRole) -> list[Acl]:
     """Return the ACLs of a role."""
     user = role_user(role)
     match role:
@@ -70,7 +70,7 @@ def role_acls(role: Role) -> list[Acl]:
                 *_prefixed(user, "group", "spark-kafka-", ("read",)),  # Spark's own consumers
             ]
         case "control":
-            operations: Sequence[Operation]
+            operations: Sequence[KafkaOperation]
             operations = ("read", "write", "create", "delete", "alter", "alter_configs", "describe_configs")
             return [
                 *_prefixed(user, "topic", PREFIX, operations),
@@ -116,5 +116,5 @@ def _reads(user: str, *, topics: Iterable[str] = (), groups: Iterable[str] = ())
     ]
 
 
-def _prefixed(user: str, resource: Literal["topic", "group"], name: str, may: Iterable[Operation]) -> list[Acl]:
+def _prefixed(user: str, resource: Literal["topic", "group"], name: str, may: Iterable[KafkaOperation]) -> list[Acl]:
     return [Acl(user, resource, name, operation, prefixed=True) for operation in may]

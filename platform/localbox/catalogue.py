@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from controlplane.compute.files import ComputeFiles, StateFileError
-from controlplane.kafka_access.acls import Role, role_user
+from controlplane.kafka_access.acls import KafkaRole, role_user
 from dataplane.spec.kafka_security import VARIABLE
 from localbox.probes import http_ready, tcp_ready
 from localbox.program import Program, StartStage
@@ -26,7 +26,7 @@ _SERVICE_MAKERS: Final = {"postgres": postgres, "redis": redis, "kafka": kafka}
 # Processes with metrics, in the order of their ports.
 SHOWN: Final = ("web", "worker", "observer", "keeper", "echo", "table-queries", "ingest-1", "ingest-2")
 # The role of each program on a secured Kafka; replicas of ingest have theirs. Other programs use no Kafka.
-ROLE_OF: Final[dict[str, Role]] = {
+ROLE_OF: Final[dict[str, KafkaRole]] = {
     "web": "web",
     "worker": "control",
     "beat": "control",

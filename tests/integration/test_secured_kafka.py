@@ -156,7 +156,10 @@ def test_consumers_of_a_tenant_are_slowed_down_above_their_quota(
     access_command(box, *arguments, "1000")
     try:
         group = customer_groups(pipe["tenant"]) + "quick"
-        settings = {"throttle_cb": lambda event: throttled.append(event.throttle_time), "fetch.max.bytes": 50_000}
+        settings = {
+            "throttle_cb": lambda event: throttled.append(event.throttle_time),
+            "max.partition.fetch.bytes": 50_000,
+        }
         with customer.consumer(group, **settings) as consumer:
             consumer.subscribe([feed])
 

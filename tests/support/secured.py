@@ -38,6 +38,9 @@ class SignedIn:
     def read(self, topic: str, group: str, limit_s: float = 20.0) -> str:
         """Read the first record of partition 0; return the name of the error, "" if there was none."""
         with self.consumer(group) as consumer:
+            error = consumer.list_topics(topic, timeout=limit_s).topics[topic].error
+            if error is not None:  # a consumer with an assigned partition would wait for the topic forever
+                return str(error.name())
             consumer.assign([TopicPartition(topic, 0, 0)])
             return _first(consumer, limit_s)
 

@@ -5,7 +5,7 @@ import pytest
 from controlplane.kafka_access.acls import (
     ROLES,
     Acl,
-    Role,
+    KafkaRole,
     customer_acls,
     customer_groups,
     customer_user,
@@ -75,7 +75,7 @@ def test_control_plane_makes_and_configures_all_topics():
 
 
 @pytest.mark.parametrize("role", list(ROLES))
-def test_no_role_has_rights_beyond_penstocks_names(role: Role):
+def test_no_role_has_rights_beyond_penstocks_names(role: KafkaRole):
     acls = role_acls(role)
     assert {acl.user for acl in acls} == {role_user(role)}
     assert all(acl.name.startswith(("penstock", "spark-kafka-")) for acl in acls)

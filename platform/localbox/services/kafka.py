@@ -9,6 +9,7 @@ from typing import Final
 
 from dataplane.kafka_settings import kafka_settings
 from dataplane.record_limits import TOPIC_MAX_BYTES
+from dataplane.spec.kafka_security import KafkaSettingsError
 from localbox.class_archive import ClassArchive, archive_in
 from localbox.errors import BoxError
 from localbox.jars import KAFKA, ensure_jars
@@ -23,10 +24,8 @@ _LOG_LEVEL: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 
 
 def kafka(settings: BoxSettings) -> Program:
-    """Return the box's own broker or, if it has none, only the probe of the configured one."""
-    tls = tls_of(settings)
-    security = tls.settings_of(ADMIN) if tls else kafka_settings(settings.env)
-    probe = partial(kafka_ready, settings.env["PENSTOCK_KAFKA"], security)
+    """Return the box's own broker or, if it has none, only the probe of the configured one. Raises BoxError."""
+    probe = partial(kafka_ready, settings.env["PENSTOCK_KAFKA"], _probe_settings(settings))
     if not settings.owns_kafka:
         return Program("kafka", StartStage.SERVICES, None, probe=probe)
     java = find_java(settings.env)
@@ -40,6 +39,15 @@ def kafka(settings: BoxSettings) -> Program:
         port=settings.ports["PENSTOCK_KAFKA_PORT"],
         stop_grace_s=30,
     )
+
+
+def _probe_settings(settings: BoxSettings) -> dict[str, str]:
+    if tls := tls_of(settings):
+        return tls.settings_of(ADMIN)
+    try:
+        return {} if settings.owns_kafka else kafka_settings(settings.env)
+    except KafkaSettingsError as exc:
+        raise BoxError(str(exc)) from exc
 
 
 def tls_of(settings: BoxSettings) -> KafkaTls | None:

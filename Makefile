@@ -39,7 +39,7 @@ $(DEV_STAMP): | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@touch $@
 
-demo: $(RUN_STAMP) ## all services, a demo pipe and traffic; ONCE=1 COUNT= RATE= EVENTS= BATCH= runs to the end and accounts for it; PIPE=full
+demo: $(RUN_STAMP) ## all services, a demo pipe and traffic; ONCE=1 COUNT= RATE= EVENTS= BATCH= runs to the end and accounts for it; PIPE=full; KAFKA=tls
 	@$(BIN)/python -m localbox.demo
 
 up: $(RUN_STAMP) ## start the box in the background

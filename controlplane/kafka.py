@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from dataplane.kafka_clients import make_admin_client, make_consumer, make_producer
 from dataplane.kafka_errors import STALE_METADATA, raise_first_error
 from dataplane.names import PartitionKey
 from dataplane.record_limits import CLIENT_MAX_BYTES
@@ -39,17 +40,17 @@ def _common(kafka: str) -> dict[str, Any]:
 
 def admin_client(kafka: str) -> AdminClient:
     """Make a client for topics and their configuration."""
-    return AdminClient(_common(kafka))
+    return make_admin_client(_common(kafka))
 
 
 def consumer(kafka: str, group: str, **more: Any) -> Consumer:
     """Make a consumer that commits nothing automatically. The client requires a group name even where it is unused."""
-    return Consumer(_common(kafka) | {"group.id": group, "enable.auto.commit": False} | more)
+    return make_consumer(_common(kafka) | {"group.id": group, "enable.auto.commit": False} | more)
 
 
 def producer(kafka: str, **more: Any) -> Producer:
     """Make an idempotent producer; its delivery reports mean that all in-sync replicas have the record."""
-    return Producer(_common(kafka) | {"acks": "all", "enable.idempotence": True, "linger.ms": 0} | _SIZES | more)
+    return make_producer(_common(kafka) | {"acks": "all", "enable.idempotence": True, "linger.ms": 0} | _SIZES | more)
 
 
 class KafkaClients:

@@ -3,9 +3,10 @@
 from typing import Any, Final
 
 import msgspec
-from confluent_kafka import OFFSET_END, Consumer, TopicPartition
+from confluent_kafka import OFFSET_END, TopicPartition
 
 from dataplane.ingest.quotas import TenantMeters
+from dataplane.kafka_clients import make_consumer
 from dataplane.ledger.heartbeat import decode_heartbeat
 from dataplane.names import HEARTBEAT_TOPIC, INGEST_GROUP
 
@@ -20,7 +21,7 @@ class PeerReader:
     def __init__(self, kafka: str, name: str, meters: TenantMeters) -> None:
         """Assign the heartbeat topic; `name` is this replica's, whose own heartbeats are skipped."""
         self._name, self._meters = name, meters
-        self._consumer: Any = Consumer(
+        self._consumer: Any = make_consumer(
             {
                 "bootstrap.servers": kafka,
                 "group.id": "penstock-peer-reader",  # the client requires a group; nothing is ever committed

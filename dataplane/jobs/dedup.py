@@ -14,6 +14,7 @@ from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor
 
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter
 from dataplane.jobs.queries import QueryStart
+from dataplane.kafka_java import spark_kafka_options
 from dataplane.ledger.audit import OffsetMark
 from dataplane.ledger.facts import DEDUP, JUDGED, Fact, FactBook, FactKey
 from dataplane.ledger.meta import Headers, read_meta
@@ -152,7 +153,7 @@ def kafka_rows(spark: SparkSession, start: QueryStart, purpose: Purpose, most_ro
     """
     return (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", start.settings.kafka)
+        .options(**spark_kafka_options(start.settings.kafka))
         .option("subscribe", start.cell.topics[purpose].name)
         .option("startingOffsets", start.starting)
         .option("failOnDataLoss", "true")
@@ -178,7 +179,7 @@ def write_rows(rows: DataFrame, kafka: str, topic: str) -> None:
     """Produce rows (key, value, headers, optionally partition) with acks=all; return when all are stored."""
     (
         rows.write.format("kafka")
-        .option("kafka.bootstrap.servers", kafka)
+        .options(**spark_kafka_options(kafka))
         .option("kafka.acks", "all")
         .option("kafka.enable.idempotence", "true")
         .option("kafka.compression.type", "lz4")

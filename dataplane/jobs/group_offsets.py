@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 
+from dataplane.kafka_clients import make_consumer
 from dataplane.names import LaneKind, lane_group
 from dataplane.tables.records import CellRecord, TopicRecord
 
@@ -14,7 +15,7 @@ ASK_S: Final = 5.0
 class GroupOffsets:
     """Reader of committed offsets. It keeps one client for each group until `close`."""
 
-    def __init__(self, kafka: str, make: Callable[[dict[str, Any]], Any] = Consumer) -> None:
+    def __init__(self, kafka: str, make: Callable[[dict[str, Any]], Any] = make_consumer) -> None:
         self._kafka, self._make = kafka, make
         self._clients: dict[str, Any] = {}
 

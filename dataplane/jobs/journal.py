@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 from msgspec import Struct
 
+from dataplane.kafka_clients import make_consumer
 from dataplane.tables.records import TopicRecord
 
 WAIT_S: Final = 10.0
@@ -32,7 +33,7 @@ class QueryJournal:
 
     def __init__(self, kafka: str, group: str, topic: TopicRecord) -> None:
         self._topic = topic
-        self._consumer = Consumer(
+        self._consumer = make_consumer(
             {"bootstrap.servers": kafka, "group.id": group, "enable.auto.commit": False, "log_level": 3}
         )
 

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dataplane.jobs.lake_writer import LakeWriter
 from dataplane.jobs.queries import QueryStart
+from dataplane.kafka_java import spark_kafka_options
 from dataplane.names import Purpose
 from dataplane.plan.queries import needs_query
 from dataplane.spec import PipeSpec
@@ -32,8 +33,7 @@ class LakeQuery:
         """Start the query from its checkpoint, or else from the journal's offsets."""
         settings = start.settings
         writer = self._writer = LakeWriter(spark, start.cell, settings, start.table)
-        options = {
-            "kafka.bootstrap.servers": settings.kafka,
+        options = spark_kafka_options(settings.kafka) | {
             "subscribe": start.cell.topics[self.reads].name,
             "startingOffsets": start.starting,
             "includeHeaders": "true",

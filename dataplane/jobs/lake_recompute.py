@@ -22,6 +22,7 @@ from dataplane.jobs.lake_table import LakeTable
 from dataplane.jobs.lake_writer import table_path
 from dataplane.jobs.recompute_task import ASKED, RECOMPUTED, SENT, RecomputeRequest, RecomputeTask, verdicts
 from dataplane.jobs.recompute_windows import WindowTask, refolded_results
+from dataplane.kafka_java import spark_kafka_options
 from dataplane.plan import compile_plan
 from dataplane.process.plans import PlanCache
 from dataplane.runtime.lake_conf import LAKE_CONF
@@ -134,7 +135,7 @@ def typed_columns(
 
 
 def _ingested(spark: SparkSession, settings: DataPlaneSettings, topic: TopicRecord) -> DataFrame:
-    options = {"kafka.bootstrap.servers": settings.kafka, "subscribe": topic.name, "includeHeaders": "true"}
+    options = spark_kafka_options(settings.kafka) | {"subscribe": topic.name, "includeHeaders": "true"}
     options |= {"startingOffsets": "earliest", "endingOffsets": "latest"}
     events: DataFrame = spark.read.format("kafka").options(**options).load()
     header = F.col("headers")[0]["value"].alias("header")

@@ -6,8 +6,9 @@ from functools import partial
 from typing import Any, Final
 
 import msgspec
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
+from dataplane.kafka_clients import make_consumer
 from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, OffsetMark
 from dataplane.ledger.facts import FactBook
 from dataplane.ledger.report_parts import encode_parts
@@ -33,7 +34,9 @@ class QueryLedgerReporter:
     def __init__(self, kafka: str, cell: str, writer: str) -> None:
         self._cell, self._writer = cell, writer
         self._producer = ReplaceableProducer(partial(lane_producer, kafka, f"{cell}-{writer}"))
-        self._reader = Consumer({"bootstrap.servers": kafka, "group.id": f"penstock.{cell}.{writer}", "log_level": 3})
+        self._reader = make_consumer(
+            {"bootstrap.servers": kafka, "group.id": f"penstock.{cell}.{writer}", "log_level": 3}
+        )
         self._refused = ""
 
     def produce(

@@ -22,6 +22,7 @@ from dataplane.jobs.dedup import kafka_rows, start_stream
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter, ReportWriteError, end_of
 from dataplane.jobs.queries import QueryStart
 from dataplane.jobs.slots import RecentEvents, SlotBatch
+from dataplane.kafka_clients import make_consumer
 from dataplane.ledger.facts import ACKED, INGEST, Fact, FactBook, FactKey, log_key
 from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.units import bucket_of, partition_base
@@ -209,4 +210,4 @@ class TapTicker:
 
 def _reader(kafka: str, group: str) -> Consumer:
     """Return a consumer that reads a group's offsets; it does not join the group and commits nothing."""
-    return Consumer({"bootstrap.servers": kafka, "group.id": group, "enable.auto.commit": False, "log_level": 3})
+    return make_consumer({"bootstrap.servers": kafka, "group.id": group, "enable.auto.commit": False, "log_level": 3})

@@ -2,8 +2,9 @@
 
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
+from dataplane.kafka_clients import make_consumer
 from dataplane.names import lane_group
 
 ANSWER_S: Final = 0.3  # short, because the lane blocks on it; the query is repeated later
@@ -38,7 +39,7 @@ class KafkaSlowTopic:
             self._consumer.close()
 
     def _open(self) -> Any:
-        return Consumer(
+        return make_consumer(
             {
                 "bootstrap.servers": self._kafka,
                 "group.id": self._group,

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from dataplane.kafka_clients import make_consumer
 from dataplane.ledger.deadletter import dead_letter_reason, original_of
 from dataplane.ledger.meta import Headers, MessageMeta, read_meta
 from dataplane.names import PartitionKey
@@ -197,7 +198,7 @@ class _ReportedProgress:
 
 def place_reader(kafka: str) -> Consumer:
     """Return a consumer for assigned partitions; it joins no group and commits nothing."""
-    return Consumer(
+    return make_consumer(
         {
             "bootstrap.servers": kafka,
             "group.id": "penstock-redriver",  # the client requires a group; nothing is ever committed

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
 
+from dataplane.kafka_clients import make_consumer
 from dataplane.names import PartitionKey
 from dataplane.retrier.release_pacer import DestinationKey
 from dataplane.tables.redrives import (
@@ -155,7 +156,7 @@ class SignalReader:
     def __init__(self, kafka: str, topic: str) -> None:
         self.state = SignalState()
         self.at_end = False
-        self._consumer: Any = Consumer(
+        self._consumer: Any = make_consumer(
             {
                 "bootstrap.servers": kafka,
                 "group.id": "penstock-signals",  # the client requires a group; nothing is ever committed

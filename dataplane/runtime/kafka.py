@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, Producer
 
+from dataplane.kafka_clients import make_consumer, make_producer
 from dataplane.record_limits import CLIENT_MAX_BYTES
 
 log = logging.getLogger(__name__)
@@ -22,7 +23,7 @@ def lane_producer(kafka: str, name: str, linger_ms: int = 1) -> Producer:
 
     linger_ms: how long a record waits for others of its batch
     """
-    return Producer(
+    return make_producer(
         {
             **_producer_base(kafka, name),
             "message.timeout.ms": 0,
@@ -35,7 +36,7 @@ def lane_producer(kafka: str, name: str, linger_ms: int = 1) -> Producer:
 
 def ingest_producer(kafka: str, name: str, timeout_ms: int) -> Producer:
     """Return a producer that is as safe, but reports within `timeout_ms`, which must be below the HTTP deadline."""
-    return Producer(
+    return make_producer(
         {
             **_producer_base(kafka, name),
             "message.timeout.ms": timeout_ms,
@@ -63,7 +64,7 @@ def _producer_base(kafka: str, name: str) -> dict[str, Any]:
 
 def lane_consumer(kafka: str, group: str, name: str, on_commit: Callable[[Any, list[Any]], None]) -> Consumer:
     """Return a consumer for lanes: it commits only explicit offsets, and a missing offset is an error, not a reset."""
-    return Consumer(
+    return make_consumer(
         {
             "bootstrap.servers": kafka,
             "client.id": name,

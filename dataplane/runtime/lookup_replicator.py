@@ -17,9 +17,10 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicCollection, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from dataplane.kafka_clients import make_admin_client, make_consumer, make_producer
 from dataplane.names import LOOKUP_TOPIC
 from dataplane.tables.lookup_store import LOOKUPS, LookupsFullError, LookupStore
 from dataplane.tables.optional_files import OptionalFiles
@@ -110,7 +111,7 @@ class LookupReplicator:
 
     def _read(self) -> None:
         """Read until an error. Raises KafkaException, TopicMissingError, LookupsFullError."""
-        consumer, asker = self._open(), Consumer(_settings(self._kafka))
+        consumer, asker = self._open(), make_consumer(_settings(self._kafka))
         check_at = time.monotonic() + CHECK_S
         confirm_at = 0.0
         try:
@@ -135,7 +136,7 @@ class LookupReplicator:
                 log.warning("the topic of look-up tables was recreated: reading it from its beginning")
             self._store.begin_topic(topic_id)
         self._next_offset = self._store.index_changes().offset
-        consumer = Consumer(_settings(self._kafka))
+        consumer = make_consumer(_settings(self._kafka))
         consumer.assign([TopicPartition(LOOKUP_TOPIC, 0, self._next_offset)])
         self._reported = ""
         return consumer
@@ -166,7 +167,7 @@ class LookupReplicator:
         rows = self._store.late_rows(MOST_REPEATED)
         if not rows:
             return
-        producer = Producer(_common(self._kafka) | {"acks": "all"})
+        producer = make_producer(_common(self._kafka) | {"acks": "all"})
         for key, value in rows:
             producer.produce(LOOKUP_TOPIC, value, key, partition=0)
         if left := producer.flush(REQUEST_S):
@@ -176,7 +177,7 @@ class LookupReplicator:
     def _topic_id(self) -> str:
         """Return Kafka's id of the topic. Raises KafkaException, TopicMissingError."""
         if self._admin is None:
-            self._admin = AdminClient(_common(self._kafka))
+            self._admin = make_admin_client(_common(self._kafka))
         self._admin.poll(0)  # serve the client's events: nothing else empties their queue
         wanted = TopicCollection([LOOKUP_TOPIC])
         described = self._admin.describe_topics(wanted, request_timeout=REQUEST_S)[LOOKUP_TOPIC]

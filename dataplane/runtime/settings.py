@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from dataplane.addresses import DEFAULT_INGEST, DEFAULT_KAFKA, DEFAULT_WEB, INGEST_PORT
+from dataplane.kafka_settings import kafka_settings
 from dataplane.record_limits import BODY_BYTES
 from dataplane.spec.clusters import Clusters, parse_clusters
 from dataplane.spec.guard import Network, parse_networks
@@ -48,8 +49,10 @@ class DataPlaneSettings(Struct, frozen=True):
 def settings_from(env: Mapping[str, str] = os.environ) -> DataPlaneSettings:
     """Read the environment; every variable has a default for a box in development.
 
-    Raises ValueError if a variable is invalid, OSError if the file of PENSTOCK_KAFKA_CLUSTERS cannot be read.
+    Raises ValueError if a variable is invalid, PENSTOCK_KAFKA_SETTINGS too, and OSError if the file of
+    PENSTOCK_KAFKA_CLUSTERS cannot be read.
     """
+    kafka_settings(env)  # an error at the start, not at the first client
     return DataPlaneSettings(
         kafka=env.get("PENSTOCK_KAFKA", DEFAULT_KAFKA),
         var=Path(env.get("PENSTOCK_VAR", "var")).absolute(),

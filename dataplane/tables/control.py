@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 from msgspec import Struct
 
+from dataplane.kafka_clients import make_consumer
 from dataplane.names import CONTROL_TOPIC
 from dataplane.tables.optional_files import OptionalFiles
 from dataplane.tables.records import (
@@ -187,7 +188,7 @@ class ControlReader:
         age_s = -1.0
         with self._files.attempt(SNAPSHOT):
             age_s = self.table.load(snapshot) if snapshot else -1.0
-        self._consumer = Consumer(
+        self._consumer = make_consumer(
             {
                 "bootstrap.servers": kafka,
                 "group.id": "penstock-control-reader",  # required by the client; no offset is ever committed

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from django.conf import settings
 
+from dataplane.kafka_clients import make_consumer
 from mgmt.tail.copies import copy_of
 from mgmt.tail.viewer import KEPT, TailTopic, TailViewer
 
@@ -111,7 +112,7 @@ class _Client:
     def __init__(self, kafka: str) -> None:
         self.feeds: dict[str, TailTopic] = {}
         self._are_brokers_down = False
-        self._consumer = Consumer(
+        self._consumer = make_consumer(
             {
                 "bootstrap.servers": kafka,
                 "group.id": "penstock.tail",  # required by the client; nothing is ever committed

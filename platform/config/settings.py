@@ -14,7 +14,9 @@ from django.templatetags.static import static
 from config.logs import logging_config
 from config.proxies import parse_proxies
 from dataplane import addresses
+from dataplane.kafka_settings import kafka_settings
 from dataplane.spec.clusters import parse_clusters
+from dataplane.spec.kafka_security import KafkaSettingsError
 from dataplane.spec.loops import parse_endpoints
 from dataplane.spec.storage import parse_lakes
 from dataplane.tables.quotas import parse_quotas
@@ -159,6 +161,10 @@ CACHES = {
 
 # -- the control plane's part, read by controlplane.settings
 PENSTOCK_KAFKA = env.str("PENSTOCK_KAFKA", addresses.DEFAULT_KAFKA)
+try:
+    kafka_settings()  # PENSTOCK_KAFKA_SETTINGS; an error at the start, not at the first client
+except KafkaSettingsError as exc:
+    raise ImproperlyConfigured(str(exc)) from exc
 PENSTOCK_CELL_MASTER = env.str("PENSTOCK_CELL_MASTER", "local[16,1000]")
 # process and transmit lanes share a machine, so each kind may use half of its cores
 PENSTOCK_LANES_MAX = env.int("PENSTOCK_LANES_MAX", 0) or max(1, (os.cpu_count() or 1) // 2)

@@ -16,7 +16,15 @@ from localbox.settings import PORTS, ROOT, BoxSettings, settings_from
 from localbox.state import ProgramState
 from localbox.supervisor import living
 
-_OURS = ("DATABASE_URL", "REDIS_URL", "PENSTOCK_KAFKA", "PENSTOCK_WEB_URL", "PENSTOCK_INGEST_URL", "PENSTOCK_BOX")
+_OURS = (
+    "DATABASE_URL",
+    "REDIS_URL",
+    "PENSTOCK_KAFKA",
+    "PENSTOCK_KAFKA_SETTINGS",
+    "PENSTOCK_WEB_URL",
+    "PENSTOCK_INGEST_URL",
+    "PENSTOCK_BOX",
+)
 
 
 def free_ports() -> dict[str, str]:

@@ -10,9 +10,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from controlplane.compute.files import ComputeFiles, StateFileError
+from controlplane.kafka_access.acls import KafkaRole, role_user
+from dataplane.spec.kafka_security import VARIABLE
 from localbox.probes import http_ready, tcp_ready
 from localbox.program import Program, StartStage
-from localbox.services.kafka import kafka
+from localbox.services.kafka import kafka, tls_of
+from localbox.services.kafka_tls import ADMIN
 from localbox.services.postgres import postgres
 from localbox.services.redis import redis
 from localbox.settings import REPLICAS_LEAST, ROOT, BoxSettings, reachable
@@ -23,6 +26,16 @@ _SERVICE_MAKERS: Final = {"postgres": postgres, "redis": redis, "kafka": kafka}
 # Processes with metrics, in the order of their ports.
 SHOWN: Final = ("web", "worker", "observer", "keeper", "echo", "table-queries", "ingest-1", "ingest-2")
 DEMO: Final = ("receiver", "demo-pipe", "sender")
+# The role of each program on a secured Kafka; replicas of ingest have theirs. Other programs use no Kafka.
+ROLE_OF: Final[dict[str, KafkaRole]] = {
+    "web": "web",
+    "worker": "control",
+    "beat": "control",
+    "observer": "control",
+    "keeper": "cells",
+    "table-queries": "tables",
+    "demo-pipe": "control",
+}
 DRAIN_S: Final = 60.0  # lanes take up to 25 s for their sends, and the application some more to exit
 
 
@@ -34,11 +47,13 @@ def programs(settings: BoxSettings, names: Sequence[str] = (), extra: Sequence[s
     services = [make(settings) for name, make in _SERVICE_MAKERS.items() if not names or name in names]
     demo = [program for program in _demo(settings) if program.name in (*names, *extra)]
     planes = [_with_metrics(settings, program) for program in (*_control(settings), *_data_plane(settings))]
-    every = [*services, *_setup(), *planes, *demo]
+    every = [*services, *_setup(), *_kafka_access(settings), *planes, *demo]
+    every = [_with_kafka_role(settings, program) for program in every]
     if not names:
         return every
     if unknown := set(names) - {program.name for program in every}:
         raise ValueError(f"no such program: {', '.join(sorted(unknown))}")
+    names = (*names, "kafka-access") if "kafka" in names else names
     kept = [program for program in every if program.name in names]
     return [without_others(program, frozenset(names)) for program in kept]
 
@@ -46,6 +61,26 @@ def programs(settings: BoxSettings, names: Sequence[str] = (), extra: Sequence[s
 def without_others(program: Program, names: frozenset[str]) -> Program:
     """Return the program, waiting only for those among `names`; the others are assumed to run."""
     return replace(program, after=tuple(name for name in program.after if name in names))
+
+
+def _kafka_access(settings: BoxSettings) -> list[Program]:
+    """Return the step that writes the ACLs of the roles, if the box's Kafka is secured."""
+    tls = tls_of(settings)
+    if tls is None:
+        return []
+    command = _manage("kafka_access", "roles", "--apply")
+    env = {VARIABLE: str(tls.settings_file(ADMIN))}
+    return [Program("kafka-access", StartStage.SETUP, command, after=("kafka",), one_shot=True, env=env)]
+
+
+def _with_kafka_role(settings: BoxSettings, program: Program) -> Program:
+    """Return the program with the settings of its role, after the ACLs of roles, if the box's Kafka is secured."""
+    tls = tls_of(settings)
+    role = "ingest" if program.name.startswith("ingest-") else ROLE_OF.get(program.name)
+    if tls is None or role is None:
+        return program
+    after = tuple("kafka-access" if name == "kafka" else name for name in program.after)
+    return replace(program, after=after, env=program.env | {VARIABLE: str(tls.settings_file(role_user(role)))})
 
 
 def _with_metrics(settings: BoxSettings, program: Program) -> Program:
@@ -145,7 +180,7 @@ def replicas(settings: BoxSettings, names: Sequence[str] = ()) -> list[Program] 
         return None
     with contextlib.suppress(StateFileError):
         if (count := ComputeFiles(settings.var).replicas()) is not None:
-            wanted = [replica(settings, number) for number in range(1, count + 1)]
+            wanted = [_with_kafka_role(settings, replica(settings, number)) for number in range(1, count + 1)]
             return [without_others(program, frozenset(names)) for program in wanted] if names else wanted
     return None
 

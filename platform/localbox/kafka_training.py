@@ -25,7 +25,8 @@ def ensure_kafka_archive(settings: BoxSettings) -> None:
 
 def _record(settings: BoxSettings, java: Path, option: str) -> None:
     """Run a broker with an option of the JVM until it is ready. Raises BoxError, TimeoutExpired."""
-    given = {name: value for name, value in settings.env.items() if name != "PENSTOCK_KAFKA"} | free_ports()
+    foreign = ("PENSTOCK_KAFKA", "PENSTOCK_KAFKA_SETTINGS", "KAFKA")
+    given = {name: value for name, value in settings.env.items() if name not in foreign} | free_ports()
     with tempfile.TemporaryDirectory() as var:
         own = settings_from({**given, "PENSTOCK_VAR": var}, dotenv=None)
         prepare(own, java)
@@ -33,7 +34,7 @@ def _record(settings: BoxSettings, java: Path, option: str) -> None:
             command(own, java, option), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         ) as broker:
             until = time.monotonic() + _LIMIT_S
-            while kafka_ready(own.env["PENSTOCK_KAFKA"]) and broker.poll() is None and time.monotonic() < until:
+            while kafka_ready(own.env["PENSTOCK_KAFKA"], {}) and broker.poll() is None and time.monotonic() < until:
                 time.sleep(0.1)
             broker.terminate()  # the JVM writes the archive at its exit
             broker.wait(_LIMIT_S)

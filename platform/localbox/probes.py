@@ -2,6 +2,7 @@
 
 import http.client
 import socket
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 import psycopg
@@ -38,16 +39,22 @@ def redis_ready(url: str) -> str | None:
         return _short(exc)
 
 
-def kafka_ready(servers: str) -> str | None:
-    """Probe a broker with a metadata request. `servers`: bootstrap servers."""
+def kafka_ready(servers: str, security: Mapping[str, str] | None = None) -> str | None:
+    """Probe a broker with a metadata request.
+
+    servers:  bootstrap servers
+    security: librdkafka settings to sign in with, by default those of this process
+    """
     from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient
+
+    from dataplane.kafka_clients import make_admin_client
 
     host, _, port = servers.split(",", maxsplit=1)[0].rpartition(":")
     if (why := tcp_ready(host or "127.0.0.1", int(port))) is not None:
         return why  # checked first, as librdkafka would back off for a second after a refused connection
     try:
-        client = AdminClient({"bootstrap.servers": servers, "socket.timeout.ms": 2000, "log_level": 0})
+        settings = {"bootstrap.servers": servers, "socket.timeout.ms": 2000, "log_level": 0}
+        client = make_admin_client(settings, security)
         return None if client.list_topics(timeout=_TIMEOUT_S).brokers else "no broker yet"
     except KafkaException as exc:
         return _short(exc)

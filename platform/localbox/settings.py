@@ -10,8 +10,10 @@ from typing import Final, NamedTuple
 from cryptography.fernet import Fernet
 from msgspec import Struct
 
+from controlplane.kafka_access.acls import role_user
 from dataplane import addresses as defaults
 from localbox.errors import BoxError
+from localbox.services.kafka_tls import ensure_kafka_tls
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 REPLICAS_LEAST: Final = 2  # of ingest: one may crash
@@ -51,6 +53,11 @@ VARIABLES: Final = (
     ),
     Variable("REDIS_URL", "", "Redis that is not the box's own, such as redis://host:6379/0"),
     Variable("PENSTOCK_KAFKA", "", "Kafka that is not the box's own: bootstrap servers, host:port[,host:port]"),
+    Variable(
+        "PENSTOCK_KAFKA_SETTINGS",
+        "",
+        "how to sign in to Kafka: librdkafka settings of security as a JSON object, or a file with it (0502)",
+    ),
     Variable("PENSTOCK_VAR", "var", "directory of all files that the box writes"),
     Variable("PENSTOCK_CACHE", "~/.cache/penstock", "Kafka's jars, shared between clones"),
     Variable("PENSTOCK_ENV", "development", "development | production (then nothing secret has a default)"),
@@ -195,6 +202,7 @@ class BoxSettings(Struct, frozen=True):
     owns_postgres: bool
     owns_redis: bool
     owns_kafka: bool
+    has_secured_kafka: bool  # KAFKA=tls: the box's own Kafka with TLS, SCRAM and ACLs
     env: dict[str, str]  # what every process of the box gets
 
     @property
@@ -223,6 +231,9 @@ def settings_from(given: Mapping[str, str] = os.environ, *, dotenv: Path | None 
         env.setdefault("PENSTOCK_DESTINATION_ALLOW", _DEFAULTS["PENSTOCK_DESTINATION_ALLOW"])
     env.setdefault("PENSTOCK_INGEST_MAX", str(max(REPLICAS_LEAST, (os.cpu_count() or 1) // 2)))
     own = {**_process_env(var), **addresses, **_secrets(env, var / "secrets.env")}
+    if has_secured_kafka := _is_kafka_secured(env):  # programs with another role get that one's file
+        tls = ensure_kafka_tls(var / "kafka")
+        own["PENSTOCK_KAFKA_SETTINGS"] = str(tls.settings_file(role_user("control")))
     return BoxSettings(
         var=var,
         cache=Path(env.get("PENSTOCK_CACHE", _DEFAULTS["PENSTOCK_CACHE"])).expanduser().absolute(),
@@ -230,6 +241,7 @@ def settings_from(given: Mapping[str, str] = os.environ, *, dotenv: Path | None 
         owns_postgres="DATABASE_URL" not in env,
         owns_redis="REDIS_URL" not in env,
         owns_kafka="PENSTOCK_KAFKA" not in env,
+        has_secured_kafka=has_secured_kafka,
         env={**env, **own, **{name: str(port) for name, port in ports.items()}},
     )
 
@@ -303,6 +315,14 @@ def _read_env_file(path: Path) -> dict[str, str]:
     lines = (line.strip() for line in path.read_text().splitlines())
     pairs = (line.removeprefix("export ").split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
     return {name.strip(): value.strip().strip("\"'") for name, value in pairs}
+
+
+def _is_kafka_secured(env: Mapping[str, str]) -> bool:
+    if (kind := env.get("KAFKA", "")) not in ("", "tls"):
+        raise BoxError(f"KAFKA: needs to be left out, or tls, got {kind!r}")
+    if kind and "PENSTOCK_KAFKA" in env:
+        raise BoxError("KAFKA=tls starts the box's own broker: leave out PENSTOCK_KAFKA")
+    return kind == "tls"
 
 
 def _port(name: str, text: str) -> int:

@@ -4,26 +4,29 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from localbox.kafka_training import ensure_kafka_archive
-from localbox.services.kafka import kafka
+from localbox.services.kafka import kafka, tls_of
 from localbox.settings import settings_from
 from localbox.testing import free_ports
 from tests.support.patience import Patience
 
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 READY_S: Final = 120.0  # three on an idle machine
 
 
 class Broker:
-    """One KRaft node under `var`. Its data survives `kill` and `start`."""
+    """One KRaft node under `var`. Its data survives `kill` and `start`. `env`: more variables, such as KAFKA=tls."""
 
-    def __init__(self, var: Path) -> None:
+    def __init__(self, var: Path, env: Mapping[str, str] = _NONE) -> None:
         given = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "")} | free_ports()
         given |= {name: os.environ[name] for name in ("PENSTOCK_CACHE", "JAVA_TOOL_OPTIONS") if name in os.environ}
-        settings = settings_from(given | {"PENSTOCK_VAR": str(var)}, dotenv=None)
+        settings = settings_from(given | {"PENSTOCK_VAR": str(var), **env}, dotenv=None)
+        self.tls = tls_of(settings)
         self.address = settings.env["PENSTOCK_KAFKA"]
         ensure_kafka_archive(settings)
         self._program = kafka(settings)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
+from dataplane.kafka_clients import make_consumer
 from dataplane.runtime.lanes.context import LaneContext
 from dataplane.tables.signals import SIGNAL_VERSION, DestinationSignal, decode_signal, encode_signal, signal_key
 from dataplane.transmit.destinations.registry import TargetRegistry
@@ -78,7 +79,7 @@ class BreakerGossip:
 
 def topic_reader(kafka: str, topic: str) -> Consumer:
     """Return a consumer of a whole compacted topic, partition 0, that joins no group and commits nothing."""
-    consumer = Consumer(
+    consumer = make_consumer(
         {
             "bootstrap.servers": kafka,
             "group.id": "penstock-gossip-reader",  # required by the client

@@ -9,9 +9,10 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Final, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from django.conf import settings
 
+from dataplane.kafka_clients import make_consumer
 from dataplane.kafka_errors import STALE_METADATA, raise_first_error
 
 _Answer = TypeVar("_Answer")
@@ -38,7 +39,7 @@ class RecordReader:
 
     def __init__(self, kafka: str, reset: str) -> None:
         self.is_away = False
-        self.client = Consumer(
+        self.client = make_consumer(
             {
                 "bootstrap.servers": kafka,
                 "group.id": "penstock.show",  # the client requires a group; nothing is ever committed

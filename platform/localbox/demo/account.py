@@ -6,6 +6,7 @@ An id is a UUID of version 7, whose time gives an event's window; a window's own
 
 import gzip
 import json
+import os
 import sys
 from collections import defaultdict
 from hashlib import sha256
@@ -37,7 +38,9 @@ for (team, at_s), seen in panes.items():
     due["lake"].add(("", compact(said | {"values": values})))
 table = QueryBuilder().register("lake", DeltaTable(LAKE)).execute("select id, body from lake").read_all()
 rows = list(zip(table["id"].to_pylist(), table["body"].to_pylist(), strict=True))
-consumer = Consumer({"bootstrap.servers": KAFKA, "group.id": "account", "enable.auto.commit": False})
+signed_in = json.loads(Path(os.environ.get("PENSTOCK_KAFKA_SETTINGS") or os.devnull).read_text() or "{}")
+settings = {"bootstrap.servers": KAFKA, "group.id": "penstock-account", "enable.auto.commit": False}
+consumer = Consumer(settings | signed_in)
 consumer.assign([TopicPartition(TOPIC, number, 0) for number in consumer.list_topics(TOPIC).topics[TOPIC].partitions])
 records = [(dict(record.headers()), record.value().decode()) for record in consumer.consume(1_000_000, 5)]
 got: dict[str, set[Any]] = {"feed": {(headers["penstock-id"].decode(), body) for headers, body in records}}

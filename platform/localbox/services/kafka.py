@@ -7,13 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from dataplane.kafka_settings import kafka_settings
 from dataplane.record_limits import TOPIC_MAX_BYTES
+from dataplane.spec.kafka_security import KafkaSettingsError
 from localbox.class_archive import ClassArchive, archive_in
 from localbox.errors import BoxError
 from localbox.jars import KAFKA, ensure_jars
 from localbox.java import find_java
 from localbox.probes import kafka_ready
 from localbox.program import Program, StartStage
+from localbox.services.kafka_tls import ADMIN, KafkaTls, ensure_kafka_tls, write_private
 from localbox.settings import BoxSettings
 
 VERSION: Final = "4.3.1"
@@ -21,8 +24,8 @@ _LOG_LEVEL: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 
 
 def kafka(settings: BoxSettings) -> Program:
-    """Return the box's own broker or, if it has none, only the probe of the configured one."""
-    probe = partial(kafka_ready, settings.env["PENSTOCK_KAFKA"])
+    """Return the box's own broker or, if it has none, only the probe of the configured one. Raises BoxError."""
+    probe = partial(kafka_ready, settings.env["PENSTOCK_KAFKA"], _probe_settings(settings))
     if not settings.owns_kafka:
         return Program("kafka", StartStage.SERVICES, None, probe=probe)
     java = find_java(settings.env)
@@ -36,6 +39,20 @@ def kafka(settings: BoxSettings) -> Program:
         port=settings.ports["PENSTOCK_KAFKA_PORT"],
         stop_grace_s=30,
     )
+
+
+def _probe_settings(settings: BoxSettings) -> dict[str, str]:
+    if tls := tls_of(settings):
+        return tls.settings_of(ADMIN)
+    try:
+        return {} if settings.owns_kafka else kafka_settings(settings.env)
+    except KafkaSettingsError as exc:
+        raise BoxError(str(exc)) from exc
+
+
+def tls_of(settings: BoxSettings) -> KafkaTls | None:
+    """Return the files of the secured broker, None if the box has none. Raises BoxError."""
+    return ensure_kafka_tls(settings.var / "kafka") if settings.has_secured_kafka else None
 
 
 def command(settings: BoxSettings, java: Path, *flags: str) -> tuple[str, ...]:
@@ -63,34 +80,40 @@ def prepare(settings: BoxSettings, java: Path) -> None:
     home = settings.var / "kafka"
     ensure_jars(KAFKA, java=java, cache=settings.cache, env=settings.env)
     home.mkdir(parents=True, exist_ok=True)
-    path = home / "server.properties"
-    path.write_text("".join(f"{name}={value}\n" for name, value in properties(home, settings.ports).items()))
+    path, tls = home / "server.properties", tls_of(settings)
+    given = properties(home, settings.ports, tls)
+    write_private(path, "".join(f"{name}={_escaped(value)}\n" for name, value in given.items()))
     if (home / "log" / "meta.properties").exists():
         return
     flags = ["-Xmx128m", "-XX:TieredStopAtLevel=1", kafka_archive(settings, java).option, _LOG_LEVEL]
     format_log = ["format", "--cluster-id", cluster_id(uuid.uuid4()), "--config", str(path), "--ignore-formatted"]
+    # In a file, because all users of the machine can read the command lines of its processes.
+    arguments = home / "format.args"
+    write_private(arguments, "\n".join([*format_log, *(tls.format_options() if tls else [])]))
     answer = subprocess.run(
-        [str(java), *flags, "-cp", _classpath(settings), "kafka.tools.StorageTool", *format_log],
+        [str(java), *flags, "-cp", _classpath(settings), "kafka.tools.StorageTool", f"@{arguments}"],
         capture_output=True,
         text=True,
         check=False,
         env=settings.env,
     )
+    arguments.unlink()
     if answer.returncode:
         raise BoxError(f"Kafka could not format {home / 'log'}: {(answer.stderr + answer.stdout).strip()}")
 
 
-def properties(home: Path, ports: dict[str, int]) -> dict[str, str]:
+def properties(home: Path, ports: dict[str, int], tls: KafkaTls | None = None) -> dict[str, str]:
     """Return server.properties; all other properties have Kafka's defaults."""
     broker, controller = ports["PENSTOCK_KAFKA_PORT"], ports["PENSTOCK_KAFKA_CONTROLLER_PORT"]
+    listener = "SASL_SSL" if tls else "PLAINTEXT"
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-        "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{broker}",
+        "listeners": f"{listener}://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": f"{listener}://127.0.0.1:{broker}",
         "controller.listener.names": "CONTROLLER",
-        "inter.broker.listener.name": "PLAINTEXT",
+        "inter.broker.listener.name": listener,
         "log.dirs": str(home / "log"),
         "auto.create.topics.enable": "false",  # only the Provisioner creates topics
         "num.partitions": "1",
@@ -111,7 +134,13 @@ def properties(home: Path, ports: dict[str, int]) -> dict[str, str]:
         "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
         "message.max.bytes": str(TOPIC_MAX_BYTES),
         "replica.fetch.max.bytes": str(TOPIC_MAX_BYTES),
+        **(tls.broker_properties() if tls else {}),
     }
+
+
+def _escaped(value: str) -> str:
+    """Return a value for a properties file, in which a backslash begins an escape."""
+    return value.replace("\\", "\\\\")
 
 
 def _classpath(settings: BoxSettings) -> str:

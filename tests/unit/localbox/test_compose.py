@@ -15,7 +15,11 @@ from tests.support.box_programs import box_programs, plain
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 ENV: dict[str, str] = COMPOSE["x-env"]
-READERS = [ROOT / "platform" / "config" / "settings.py", ROOT / "dataplane" / "runtime" / "settings.py"]
+READERS = [
+    ROOT / "platform" / "config" / "settings.py",
+    ROOT / "dataplane" / "runtime" / "settings.py",
+    ROOT / "dataplane" / "spec" / "kafka_security.py",
+]
 BOX_ONLY = re.compile(r"PENSTOCK_CACHE|PENSTOCK_(POSTGRES|REDIS|KAFKA|KAFKA_CONTROLLER|RECEIVER|METRICS)_PORT")
 
 

@@ -1,0 +1,32 @@
+"""The one place that makes librdkafka clients of Penstock's own Kafka: each gets the settings of security.
+
+Kafka clusters of customers (dataplane.spec.clusters) have settings of their own and never get these.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
+
+from dataplane.kafka_settings import kafka_settings
+
+Settings = Mapping[str, Any]  # of one client, with `bootstrap.servers`
+
+
+def make_producer(settings: Settings) -> Producer:
+    """Return a producer. Raises KafkaSettingsError, and KafkaException for settings that librdkafka refuses."""
+    return Producer({**settings, **kafka_settings()})
+
+
+def make_consumer(settings: Settings) -> Consumer:
+    """Return a consumer. Raises as `make_producer`."""
+    return Consumer({**settings, **kafka_settings()})
+
+
+def make_admin_client(settings: Settings, security: Mapping[str, str] | None = None) -> AdminClient:
+    """Return an admin client. Raises as `make_producer`.
+
+    security: settings of another principal than the process's own
+    """
+    return AdminClient({**settings, **(kafka_settings() if security is None else security)})

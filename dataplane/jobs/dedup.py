@@ -8,12 +8,14 @@ like any redelivery: facts are sets, and the message keeps its id.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
+from msgspec import Struct
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter
 from dataplane.jobs.queries import QueryStart
+from dataplane.jobs.task_writers import Rows, task_reporter, write_in_tasks
 from dataplane.ledger.audit import OffsetMark
 from dataplane.ledger.facts import DEDUP, JUDGED, Fact, FactBook, FactKey
 from dataplane.ledger.meta import Headers, read_meta
@@ -22,7 +24,6 @@ from dataplane.names import Purpose
 from dataplane.plan.dedup import SeenEvent, judge
 from dataplane.plan.queries import needs_query
 from dataplane.process.dedup import VERDICT_HEADER, read_question
-from dataplane.record_limits import CLIENT_MAX_BYTES
 from dataplane.spec import PipeSpec
 
 SLOTS: Final = 16
@@ -119,30 +120,46 @@ class DedupQuery:
 
 
 class DedupWriter:
-    """Sink of a batch: returns judged messages in order, then reports to the ledger; this completes the batch."""
+    """Sink of a batch: tasks return the judged messages, then the driver reports the offsets, which completes it."""
 
     def __init__(self, start: QueryStart, reporter: QueryLedgerReporter) -> None:
-        self._kafka, self._reporter = start.settings.kafka, reporter
+        self._reporter = reporter
         self._asked, self._ingest = start.cell.topics["dedup"], start.cell.topics["ingest"]
+        self._writer = VerdictWriter(start.settings.kafka, start.cell.cell, self._ingest.name)
 
     def __call__(self, batch: DataFrame, _number: int) -> None:
-        """Write one batch. Idempotent: safe to run twice with the same batch."""
-        judged = batch.persist()
-        try:
-            sent = judged.where("sent").coalesce(1).sortWithinPartitions("offset")
-            write_rows(sent.select("partition", "key", "value", "headers"), self._kafka, self._ingest.name)
-            self._report(judged.select("offset", "pipe", "bucket", "position").collect())
-        finally:
-            judged.unpersist()
+        """Write one batch. Idempotent: safe to run twice with the same batch.
 
-    def _report(self, rows: list[Row]) -> None:
-        if not rows:
-            return
-        facts = FactBook()
+        One task writes all messages of an ingest partition in their order, so messages of a key stay in order.
+        """
+        rows = batch.repartition(self._ingest.partitions, "partition").sortWithinPartitions("offset")
+        if end := write_in_tasks(rows, self._writer, max):
+            inputs = [OffsetMark(self._asked.name, 0, end)]
+            self._reporter.report(FactBook(), inputs, self._reporter.highs(self._ingest), DedupQuery.name)
+
+
+class VerdictWriter(Struct, frozen=True):
+    """Writer in a task: returns judged messages to the ingest topic, and reports their facts once they are stored."""
+
+    kafka: str
+    cell: str
+    ingest: str
+
+    def __call__(self, rows: Rows) -> int:
+        """Write the rows; return the offset after the last one, 0 without rows."""
+        reporter = task_reporter(self.kafka, self.cell, DedupQuery.name)
+        facts, end = FactBook(), 0
         for row in rows:
-            facts.add(row.pipe, row.bucket, _JUDGED, row.position)
-        inputs = [OffsetMark(self._asked.name, 0, max(row.offset for row in rows) + 1)]
-        self._reporter.report(facts, inputs, self._reporter.highs(self._ingest), DedupQuery.name)
+            if row["sent"]:
+                headers = [(header["key"], header["value"]) for header in row["headers"]]
+                place = {"key": row["key"], "partition": row["partition"]}
+                reporter.produce(self.ingest, row["value"], headers=headers, **place)
+            facts.add(row["pipe"], row["bucket"], _JUDGED, row["position"])
+            end = max(end, row["offset"] + 1)
+        reporter.await_stored()
+        if len(facts):
+            reporter.report(facts, [], [], DedupQuery.name)
+        return end
 
 
 def kafka_rows(spark: SparkSession, start: QueryStart, purpose: Purpose, most_rows: int) -> DataFrame:
@@ -163,7 +180,7 @@ def kafka_rows(spark: SparkSession, start: QueryStart, purpose: Purpose, most_ro
     )
 
 
-def start_stream(results: DataFrame, start: QueryStart, query: str, write: Callable[[DataFrame, int], None]) -> Any:
+def start_stream(results: DataFrame, start: QueryStart, query: str, write: Callable[[DataFrame, int], object]) -> Any:
     """Start a query that passes each batch of results to `write`; return Spark's StreamingQuery."""
     return (
         results.writeStream.queryName(f"{start.cell.cell}-{query}")
@@ -171,18 +188,4 @@ def start_stream(results: DataFrame, start: QueryStart, query: str, write: Calla
         .outputMode("append")
         .foreachBatch(write)
         .start()
-    )
-
-
-def write_rows(rows: DataFrame, kafka: str, topic: str) -> None:
-    """Produce rows (key, value, headers, optionally partition) with acks=all; return when all are stored."""
-    (
-        rows.write.format("kafka")
-        .option("kafka.bootstrap.servers", kafka)
-        .option("kafka.acks", "all")
-        .option("kafka.enable.idempotence", "true")
-        .option("kafka.compression.type", "lz4")
-        .option("kafka.max.request.size", str(CLIENT_MAX_BYTES))
-        .option("topic", topic)
-        .save()
     )

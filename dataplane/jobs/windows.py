@@ -8,12 +8,13 @@ under the same ids.
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from pyspark.sql import DataFrame, Row, SparkSession
+from msgspec import Struct
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
@@ -22,6 +23,7 @@ from dataplane.jobs.dedup import kafka_rows, start_stream
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter, ReportWriteError, end_of
 from dataplane.jobs.queries import QueryStart
 from dataplane.jobs.slots import RecentEvents, SlotBatch
+from dataplane.jobs.task_writers import Rows, task_reporter, write_in_tasks
 from dataplane.ledger.facts import ACKED, INGEST, Fact, FactBook, FactKey, log_key
 from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.units import bucket_of, partition_base
@@ -80,7 +82,6 @@ class WindowsQuery:
     tasks = 2
 
     def __init__(self) -> None:
-        self._reporter: QueryLedgerReporter | None = None
         self._ticking: TapTicker | None = None
 
     def is_needed_by(self, spec: PipeSpec) -> bool:
@@ -89,67 +90,73 @@ class WindowsQuery:
 
     def start(self, spark: SparkSession, start: QueryStart) -> Any:
         """Start the query and its clock; return Spark's StreamingQuery."""
-        self._reporter = QueryLedgerReporter(start.settings.kafka, start.cell.cell, self.name)
+        topics, grace_us = start.cell.topics, start.settings.grace_s * 1_000_000
+        writer = ResultWriter(start.settings.kafka, start.cell.cell, topics["ingest"], topics.get("panes"), grace_us)
         rows = kafka_rows(spark, start, self.reads, MOST_ROWS).select("key", "value", "offset")
         all_slots = f"sequence(0, {SLOTS - 1})"
         own_slot = f"array(cast(pmod(crc32(key), {SLOTS}) as int))"
         slots = rows.withColumn("slot", f.explode(f.expr(f"if(key is null, {all_slots}, {own_slot})")))
         results = slots.groupBy("slot").transformWithState(WindowProcessor(), RESULT_ROW, "append", "none")
-        streaming = start_stream(results, start, self.name, WindowWriter(start, self._reporter))
+        streaming = start_stream(results, start, self.name, lambda batch, _: write_in_tasks(batch, writer, sum))
         self._ticking = TapTicker(start)
         return streaming
 
     def close(self) -> None:
-        """Stop the clock and close the Kafka clients."""
+        """Stop the clock and close its Kafka clients."""
         if self._ticking is not None:
             self._ticking.close()
-        if self._reporter is not None:
-            self._reporter.close()
 
 
-class WindowWriter:
-    """Sink of a batch: produces results to the ingest topic, as ingest would, and reports them as ACKed.
+class ResultWriter(Struct, frozen=True):
+    """Writer in a task: produces results to the ingest topic, as ingest would, and reports them as ACKed.
 
     Current values of keys are produced to the compacted `panes` topic, which a cell of an earlier release may lack.
     """
 
-    def __init__(self, start: QueryStart, reporter: QueryLedgerReporter) -> None:
-        self._reporter, self._ingest = reporter, start.cell.topics["ingest"]
-        self._panes = start.cell.topics.get("panes")
-        self._grace_us = start.settings.grace_s * 1_000_000
+    kafka: str
+    cell: str
+    ingest: TopicRecord
+    panes: TopicRecord | None
+    grace_us: int
 
-    def __call__(self, batch: DataFrame, _number: int) -> None:
-        """Write one batch. Idempotent: a repeated batch has the same results under the same ids."""
-        facts = FactBook()
-        for row in batch.toLocalIterator():
-            if row.id is None:
-                self._produce_current(row)
+    def __call__(self, rows: Rows) -> int:
+        """Write the rows; return the number of results. Idempotent: repeated results have the same ids."""
+        reporter = task_reporter(self.kafka, self.cell, WindowsQuery.name)
+        facts, results = FactBook(), 0
+        for row in rows:
+            if row["id"] is None:
+                self._produce_current(reporter, row)
             else:
-                self._produce_result(row, facts, time.time_ns() // 1_000)
-        self._reporter.await_stored()
+                self._produce_result(reporter, row, facts, time.time_ns() // 1_000)
+                results += 1
+        reporter.await_stored()
         if len(facts):
-            self._reporter.report(facts, [], [], WindowsQuery.name)
+            reporter.report(facts, [], [], WindowsQuery.name)
+        return results
 
-    def _produce_current(self, row: Row) -> None:
-        if self._panes is not None:
-            key, body = bytes(row.key), None if row.body is None else bytes(row.body)
-            partition = pane_partition(key, self._panes.partitions)
-            self._reporter.produce(self._panes.name, body, key=key, partition=partition)
+    def _produce_current(self, reporter: QueryLedgerReporter, row: Mapping[str, Any]) -> None:
+        if self.panes is not None:
+            key = row["key"]
+            partition = pane_partition(key, self.panes.partitions)
+            reporter.produce(self.panes.name, row["body"], key=key, partition=partition)
 
-    def _produce_result(self, row: Row, facts: FactBook, now_us: int) -> None:
-        stamp = bucket_of(row.end_us, now_us, self._grace_us)
-        source = f"{WINDOW_SOURCE}{row.window}"
-        meta = MessageMeta(WIRE_VERSION, row.id, row.pipe, row.revision, source, row.end_us, now_us, *stamp)
-        meta.producer = self._reporter.producer
+    def _produce_result(
+        self, reporter: QueryLedgerReporter, row: Mapping[str, Any], facts: FactBook, now_us: int
+    ) -> None:
+        pipe, end_us = row["pipe"], row["end_us"]
+        stamp = bucket_of(end_us, now_us, self.grace_us)
+        source = f"{WINDOW_SOURCE}{row['window']}"
+        meta = MessageMeta(WIRE_VERSION, row["id"], pipe, row["revision"], source, end_us, now_us, *stamp)
+        meta.producer = reporter.producer
         headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
 
         def stored(message: Any) -> None:
-            position = partition_base(self._ingest.generation, message.partition()) + message.offset()
-            facts.add(row.pipe, stamp.bucket, _ACKED, position)
-            facts.add(row.pipe, stamp.bucket, log_key(ACKED, meta.producer), position)
+            position = partition_base(self.ingest.generation, message.partition()) + message.offset()
+            facts.add(pipe, stamp.bucket, _ACKED, position)
+            facts.add(pipe, stamp.bucket, log_key(ACKED, meta.producer), position)
 
-        key = key_bytes(row.pipe, bytes(row.key).decode())
-        self._reporter.produce(self._ingest.name, bytes(row.body), stored, key=key, headers=headers)
+        key = key_bytes(pipe, row["key"].decode())
+        reporter.produce(self.ingest.name, row["body"], stored, key=key, headers=headers)
 
 
 class TapTicker:

@@ -44,6 +44,33 @@ def class_of(window_us: int) -> str:
     return next(name for name, seconds in CLASSES.items() if window_us <= seconds * 1_000_000)
 
 
+class KnownEvents:
+    """Events that passed, by identity: Spark's map state of one window class. A batch reads each entry once."""
+
+    def __init__(self, state: MapState) -> None:
+        self._state = state
+        self._known: dict[bytes, SeenEvent | None] = {}
+        self._changed: dict[bytes, SeenEvent] = {}
+
+    def get(self, identity: bytes) -> SeenEvent | None:
+        """Return the latest event that passed with this identity; None if there is none."""
+        if identity not in self._known:
+            found = self._state.getValue((identity,))
+            self._known[identity] = SeenEvent(*found) if found else None
+        return self._known[identity]
+
+    def remember(self, identity: bytes, event: SeenEvent) -> None:
+        """Remember an event that passed, from now on."""
+        self._known[identity] = self._changed[identity] = event
+
+    def store(self) -> None:
+        """Write the changed identities to Spark's state, and forget what was read."""
+        for identity, event in self._changed.items():
+            self._state.updateValue((identity,), tuple(event))
+        self._known.clear()
+        self._changed.clear()
+
+
 class DedupProcessor(StatefulProcessor):  # type: ignore[misc]  # PySpark is not typed here
     """Stateful processor in Spark's Python workers.
 
@@ -52,8 +79,10 @@ class DedupProcessor(StatefulProcessor):  # type: ignore[misc]  # PySpark is not
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state maps."""
-        self._known: dict[str, MapState] = {
-            name: handle.getMapState(name, "identity binary", "position long, ingest_us long", 2 * seconds * 1_000)
+        self._known = {
+            name: KnownEvents(
+                handle.getMapState(name, "identity binary", "position long, ingest_us long", 2 * seconds * 1_000)
+            )
             for name, seconds in CLASSES.items()
         }
 
@@ -65,17 +94,17 @@ class DedupProcessor(StatefulProcessor):  # type: ignore[misc]  # PySpark is not
         """
         for row in sorted(rows, key=lambda row: row.offset):
             yield self._judged(row)
+        for known in self._known.values():
+            known.store()
 
     def _judged(self, row: Row) -> Row:
         headers: Headers = [(header["key"], bytes(header["value"])) for header in row.headers]
         meta, question = read_meta(headers), read_question(headers)
-        known = self._known[class_of(question.window_us)]
-        identity = (bytes(row.key),)
-        before = known.getValue(identity)
+        known, identity = self._known[class_of(question.window_us)], bytes(row.key)
         seen = SeenEvent(meta.position, meta.ingest_time_us)
-        verdict = judge(SeenEvent(*before) if before else None, seen, question.window_us)
+        verdict = judge(known.get(identity), seen, question.window_us)
         if verdict.remember is not None:
-            known.updateValue(identity, tuple(verdict.remember))
+            known.remember(identity, verdict.remember)
         first = b"" if verdict.first is None else format_position(verdict.first).encode()
         return Row(
             offset=row.offset,
@@ -96,6 +125,7 @@ class DedupQuery:
     name = "dedup"
     reads: Purpose = "dedup"
     may_forget = True  # then repeats of forgotten events pass; nothing is lost
+    has_state = True
     tasks = 2
 
     def __init__(self) -> None:

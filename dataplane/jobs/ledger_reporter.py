@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -33,7 +33,7 @@ class QueryLedgerReporter:
     def __init__(self, kafka: str, cell: str, writer: str) -> None:
         self._cell, self._writer = cell, writer
         self._producer = ReplaceableProducer(partial(lane_producer, kafka, f"{cell}-{writer}"))
-        self._group = {"bootstrap.servers": kafka, "group.id": f"penstock.{cell}.{writer}", "log_level": 3}
+        self._reader = Consumer({"bootstrap.servers": kafka, "group.id": f"penstock.{cell}.{writer}", "log_level": 3})
         self._refused = ""
 
     def produce(
@@ -57,10 +57,6 @@ class QueryLedgerReporter:
                 self._producer.poll(0.01)
             else:
                 return
-
-    @cached_property
-    def _reader(self) -> Consumer:
-        return Consumer(self._group)
 
     @property
     def producer(self) -> int:
@@ -105,8 +101,7 @@ class QueryLedgerReporter:
         except KafkaException:  # at shutdown; the next run reports what was not stored
             return
         finally:
-            if "_reader" in vars(self):
-                self._reader.close()
+            self._reader.close()
 
 
 def end_of(reader: Any, partition: TopicPartition) -> int:

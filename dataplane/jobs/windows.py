@@ -22,14 +22,14 @@ from dataplane.ingest.stamp import key_bytes
 from dataplane.jobs.dedup import kafka_rows, start_stream
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter, ReportWriteError, end_of
 from dataplane.jobs.queries import QueryStart
-from dataplane.jobs.slots import RecentEvents, SlotBatch
+from dataplane.jobs.slots import RecentEvents, SlotBatch, SlotClocks
 from dataplane.jobs.task_writers import Rows, task_reporter, write_in_tasks
 from dataplane.ledger.facts import ACKED, INGEST, Fact, FactBook, FactKey, log_key
 from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.units import bucket_of, partition_base
 from dataplane.names import WIRE_VERSION, Purpose, lane_group, query_group
 from dataplane.plan.queries import needs_query
-from dataplane.plan.taps import TapClock, decode_clock, encode_clock, pane_partition
+from dataplane.plan.taps import TapClock, decode_clock, digest_partition, encode_clock
 from dataplane.spec import PipeSpec
 from dataplane.spec.windows import WINDOW_SOURCE
 from dataplane.tables.records import TopicRecord
@@ -46,31 +46,42 @@ _ACKED: Final = FactKey(INGEST, Fact.SENT, ACKED)
 
 
 class WindowProcessor(StatefulProcessor):  # type: ignore[misc]  # PySpark is not typed here
-    """Stateful processor in Spark's Python workers; one group of rows is a slot."""
+    """Stateful processor in Spark's Python workers; one group of rows is a slot. `partitions`: of the taps topic."""
+
+    def __init__(self, partitions: int) -> None:
+        self._partitions = partitions
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open the state of a slot."""
+        """Open the state of a slot. The cells of earlier releases have one partition, and no state `clocks`."""
         self._keys = handle.getMapState("keys", "key binary", "kept binary")
         self._slot = handle.getValueState("slot", "recent binary, clock_us long, due_us long")
+        self._clocks = handle.getValueState("clocks", "by_partition binary") if self._partitions > 1 else None
 
     def handleInputRows(self, _slot: Any, rows: Iterable[Row], _timers: TimerValues) -> Iterator[Row]:  # noqa: N802
         """Aggregate the taps of one slot.
 
-        In:  taps of one slot, and clock records (without a key).
+        In:  taps of one slot, and clock records (without a key). All taps of a key are in one partition.
         Out: the results of closed windows, then the current values of the changed keys.
         """
         known = self._slot.get() or (b"", 0, 0)
         slot = SlotBatch(self._keys, RecentEvents(bytes(known[0])), known[1], known[2])
-        for row in sorted(rows, key=lambda row: row.offset):
+        clocks = self._read_clocks()
+        for row in sorted(rows, key=lambda row: (row.partition, row.offset)):
             if row.key is not None:
                 slot.take(bytes(row.value))
                 continue
-            for result in slot.tick(decode_clock(bytes(row.value))):
+            for result in slot.tick(clocks.note(row.partition, decode_clock(bytes(row.value)))):
                 yield Row(**msgspec.structs.asdict(result))
         for value in slot.current():
             yield Row(id=None, pipe=None, revision=None, window=None, key=value.key, end_us=None, body=value.body)
         slot.store()
         self._slot.update((slot.recent.encode(), slot.clock_us, slot.due_us))
+        if self._clocks is not None:
+            self._clocks.update((clocks.encode(),))
+
+    def _read_clocks(self) -> SlotClocks:
+        known = self._clocks.get() if self._clocks is not None else None
+        return SlotClocks(self._partitions, bytes(known[0]) if known else b"")
 
 
 class WindowsQuery:
@@ -79,6 +90,7 @@ class WindowsQuery:
     name = "windows"
     reads: Purpose = "taps"
     may_forget = False  # open windows would report wrong results
+    has_state = True
     tasks = 2
 
     def __init__(self) -> None:
@@ -92,11 +104,13 @@ class WindowsQuery:
         """Start the query and its clock; return Spark's StreamingQuery."""
         topics, grace_us = start.cell.topics, start.settings.grace_s * 1_000_000
         writer = ResultWriter(start.settings.kafka, start.cell.cell, topics["ingest"], topics.get("panes"), grace_us)
-        rows = kafka_rows(spark, start, self.reads, MOST_ROWS).select("key", "value", "offset")
+        rows = kafka_rows(spark, start, self.reads, MOST_ROWS).select("key", "value", "partition", "offset")
         all_slots = f"sequence(0, {SLOTS - 1})"
         own_slot = f"array(cast(pmod(crc32(key), {SLOTS}) as int))"
         slots = rows.withColumn("slot", f.explode(f.expr(f"if(key is null, {all_slots}, {own_slot})")))
-        results = slots.groupBy("slot").transformWithState(WindowProcessor(), RESULT_ROW, "append", "none")
+        results = slots.groupBy("slot").transformWithState(
+            WindowProcessor(topics["taps"].partitions), RESULT_ROW, "append", "none"
+        )
         streaming = start_stream(results, start, self.name, lambda batch, _: write_in_tasks(batch, writer, sum))
         self._ticking = TapTicker(start)
         return streaming
@@ -137,7 +151,7 @@ class ResultWriter(Struct, frozen=True):
     def _produce_current(self, reporter: QueryLedgerReporter, row: Mapping[str, Any]) -> None:
         if self.panes is not None:
             key = row["key"]
-            partition = pane_partition(key, self.panes.partitions)
+            partition = digest_partition(key, self.panes.partitions)
             reporter.produce(self.panes.name, row["body"], key=key, partition=partition)
 
     def _produce_result(
@@ -162,6 +176,7 @@ class ResultWriter(Struct, frozen=True):
 class TapTicker:
     """The clock: a thread that reports on the taps topic up to which time all ingested events have been tapped.
 
+    Each partition has its own clock records, because a reader knows only that it has read what precedes one.
     It reads the end offsets of the ingest topic and waits until the process lanes have committed them: the taps of
     these events are then stored. Messages that dedup judges return to the ingest topic, so it waits for them, too.
     """
@@ -187,8 +202,9 @@ class TapTicker:
             try:
                 now_us = time.time_ns() // 1_000
                 if self._all_settled():
-                    clock = encode_clock(TapClock(now_us - BEHIND_US))
-                    self._reporter.produce(self._cell.topics["taps"].name, clock, partition=0)
+                    clock, taps = encode_clock(TapClock(now_us - BEHIND_US)), self._cell.topics["taps"]
+                    for partition in range(taps.partitions):
+                        self._reporter.produce(taps.name, clock, partition=partition)
                     self._reporter.await_stored()
             except (KafkaException, ReportWriteError) as exc:
                 log.warning("the windows clock is delayed: %s", exc)

@@ -43,9 +43,7 @@ Purpose = Literal[
 ]
 PURPOSES: Final[tuple[Purpose, ...]] = get_args(Purpose)
 # Topics with one partition, because their readers need one total order.
-ONE_PARTITION: Final[frozenset[Purpose]] = frozenset(
-    {"attempts", "signals", "blocked", "tail", "dedup", "taps", "sequence"}
-)
+ONE_PARTITION: Final[frozenset[Purpose]] = frozenset({"attempts", "signals", "blocked", "tail", "dedup", "sequence"})
 
 # The retrier's delay tiers, in seconds. All messages of a tier wait equally long, so the first in is the first due.
 DELAYS_S: Final[dict[Purpose, int]] = {

@@ -8,12 +8,14 @@ like any redelivery: facts are sets, and the message keeps its id.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
+from msgspec import Struct
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter
 from dataplane.jobs.queries import QueryStart
+from dataplane.jobs.task_writers import Rows, task_reporter, write_in_tasks
 from dataplane.kafka_java import spark_kafka_options
 from dataplane.ledger.audit import OffsetMark
 from dataplane.ledger.facts import DEDUP, JUDGED, Fact, FactBook, FactKey
@@ -23,7 +25,6 @@ from dataplane.names import Purpose
 from dataplane.plan.dedup import SeenEvent, judge
 from dataplane.plan.queries import needs_query
 from dataplane.process.dedup import VERDICT_HEADER, read_question
-from dataplane.record_limits import CLIENT_MAX_BYTES
 from dataplane.spec import PipeSpec
 
 SLOTS: Final = 16
@@ -44,6 +45,33 @@ def class_of(window_us: int) -> str:
     return next(name for name, seconds in CLASSES.items() if window_us <= seconds * 1_000_000)
 
 
+class KnownEvents:
+    """Events that passed, by identity: Spark's map state of one window class. A batch reads each entry once."""
+
+    def __init__(self, state: MapState) -> None:
+        self._state = state
+        self._known: dict[bytes, SeenEvent | None] = {}
+        self._changed: dict[bytes, SeenEvent] = {}
+
+    def get(self, identity: bytes) -> SeenEvent | None:
+        """Return the latest event that passed with this identity; None if there is none."""
+        if identity not in self._known:
+            found = self._state.getValue((identity,))
+            self._known[identity] = SeenEvent(*found) if found else None
+        return self._known[identity]
+
+    def remember(self, identity: bytes, event: SeenEvent) -> None:
+        """Remember an event that passed, from now on."""
+        self._known[identity] = self._changed[identity] = event
+
+    def store(self) -> None:
+        """Write the changed identities to Spark's state, and forget what was read."""
+        for identity, event in self._changed.items():
+            self._state.updateValue((identity,), tuple(event))
+        self._known.clear()
+        self._changed.clear()
+
+
 class DedupProcessor(StatefulProcessor):  # type: ignore[misc]  # PySpark is not typed here
     """Stateful processor in Spark's Python workers.
 
@@ -52,8 +80,10 @@ class DedupProcessor(StatefulProcessor):  # type: ignore[misc]  # PySpark is not
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state maps."""
-        self._known: dict[str, MapState] = {
-            name: handle.getMapState(name, "identity binary", "position long, ingest_us long", 2 * seconds * 1_000)
+        self._known = {
+            name: KnownEvents(
+                handle.getMapState(name, "identity binary", "position long, ingest_us long", 2 * seconds * 1_000)
+            )
             for name, seconds in CLASSES.items()
         }
 
@@ -65,17 +95,17 @@ class DedupProcessor(StatefulProcessor):  # type: ignore[misc]  # PySpark is not
         """
         for row in sorted(rows, key=lambda row: row.offset):
             yield self._judged(row)
+        for known in self._known.values():
+            known.store()
 
     def _judged(self, row: Row) -> Row:
         headers: Headers = [(header["key"], bytes(header["value"])) for header in row.headers]
         meta, question = read_meta(headers), read_question(headers)
-        known = self._known[class_of(question.window_us)]
-        identity = (bytes(row.key),)
-        before = known.getValue(identity)
+        known, identity = self._known[class_of(question.window_us)], bytes(row.key)
         seen = SeenEvent(meta.position, meta.ingest_time_us)
-        verdict = judge(SeenEvent(*before) if before else None, seen, question.window_us)
+        verdict = judge(known.get(identity), seen, question.window_us)
         if verdict.remember is not None:
-            known.updateValue(identity, tuple(verdict.remember))
+            known.remember(identity, verdict.remember)
         first = b"" if verdict.first is None else format_position(verdict.first).encode()
         return Row(
             offset=row.offset,
@@ -96,6 +126,7 @@ class DedupQuery:
     name = "dedup"
     reads: Purpose = "dedup"
     may_forget = True  # then repeats of forgotten events pass; nothing is lost
+    has_state = True
     tasks = 2
 
     def __init__(self) -> None:
@@ -120,30 +151,46 @@ class DedupQuery:
 
 
 class DedupWriter:
-    """Sink of a batch: returns judged messages in order, then reports to the ledger; this completes the batch."""
+    """Sink of a batch: tasks return the judged messages, then the driver reports the offsets, which completes it."""
 
     def __init__(self, start: QueryStart, reporter: QueryLedgerReporter) -> None:
-        self._kafka, self._reporter = start.settings.kafka, reporter
+        self._reporter = reporter
         self._asked, self._ingest = start.cell.topics["dedup"], start.cell.topics["ingest"]
+        self._writer = VerdictWriter(start.settings.kafka, start.cell.cell, self._ingest.name)
 
     def __call__(self, batch: DataFrame, _number: int) -> None:
-        """Write one batch. Idempotent: safe to run twice with the same batch."""
-        judged = batch.persist()
-        try:
-            sent = judged.where("sent").coalesce(1).sortWithinPartitions("offset")
-            write_rows(sent.select("partition", "key", "value", "headers"), self._kafka, self._ingest.name)
-            self._report(judged.select("offset", "pipe", "bucket", "position").collect())
-        finally:
-            judged.unpersist()
+        """Write one batch. Idempotent: safe to run twice with the same batch.
 
-    def _report(self, rows: list[Row]) -> None:
-        if not rows:
-            return
-        facts = FactBook()
+        One task writes all messages of an ingest partition in their order, so messages of a key stay in order.
+        """
+        rows = batch.repartition(self._ingest.partitions, "partition").sortWithinPartitions("offset")
+        if end := write_in_tasks(rows, self._writer, max):
+            inputs = [OffsetMark(self._asked.name, 0, end)]
+            self._reporter.report(FactBook(), inputs, self._reporter.highs(self._ingest), DedupQuery.name)
+
+
+class VerdictWriter(Struct, frozen=True):
+    """Writer in a task: returns judged messages to the ingest topic, and reports their facts once they are stored."""
+
+    kafka: str
+    cell: str
+    ingest: str
+
+    def __call__(self, rows: Rows) -> int:
+        """Write the rows; return the offset after the last one, 0 without rows."""
+        reporter = task_reporter(self.kafka, self.cell, DedupQuery.name)
+        facts, end = FactBook(), 0
         for row in rows:
-            facts.add(row.pipe, row.bucket, _JUDGED, row.position)
-        inputs = [OffsetMark(self._asked.name, 0, max(row.offset for row in rows) + 1)]
-        self._reporter.report(facts, inputs, self._reporter.highs(self._ingest), DedupQuery.name)
+            if row["sent"]:
+                headers = [(header["key"], header["value"]) for header in row["headers"]]
+                place = {"key": row["key"], "partition": row["partition"]}
+                reporter.produce(self.ingest, row["value"], headers=headers, **place)
+            facts.add(row["pipe"], row["bucket"], _JUDGED, row["position"])
+            end = max(end, row["offset"] + 1)
+        reporter.await_stored()
+        if len(facts):
+            reporter.report(facts, [], [], DedupQuery.name)
+        return end
 
 
 def kafka_rows(spark: SparkSession, start: QueryStart, purpose: Purpose, most_rows: int) -> DataFrame:
@@ -164,7 +211,7 @@ def kafka_rows(spark: SparkSession, start: QueryStart, purpose: Purpose, most_ro
     )
 
 
-def start_stream(results: DataFrame, start: QueryStart, query: str, write: Callable[[DataFrame, int], None]) -> Any:
+def start_stream(results: DataFrame, start: QueryStart, query: str, write: Callable[[DataFrame, int], object]) -> Any:
     """Start a query that passes each batch of results to `write`; return Spark's StreamingQuery."""
     return (
         results.writeStream.queryName(f"{start.cell.cell}-{query}")
@@ -172,18 +219,4 @@ def start_stream(results: DataFrame, start: QueryStart, query: str, write: Calla
         .outputMode("append")
         .foreachBatch(write)
         .start()
-    )
-
-
-def write_rows(rows: DataFrame, kafka: str, topic: str) -> None:
-    """Produce rows (key, value, headers, optionally partition) with acks=all; return when all are stored."""
-    (
-        rows.write.format("kafka")
-        .options(**spark_kafka_options(kafka))
-        .option("kafka.acks", "all")
-        .option("kafka.enable.idempotence", "true")
-        .option("kafka.compression.type", "lz4")
-        .option("kafka.max.request.size", str(CLIENT_MAX_BYTES))
-        .option("topic", topic)
-        .save()
     )

@@ -20,6 +20,7 @@ class LakeQuery:
     name = "lake"
     reads: Purpose = "lake"
     may_forget = True
+    has_state = False
     tasks = 2
 
     def __init__(self) -> None:

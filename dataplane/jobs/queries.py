@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from dataplane.jobs.driver_decisions import STABLE_S, back_off_s
 from dataplane.jobs.journal import JournalledTopic, QueryJournal
+from dataplane.jobs.rescaling import PARTITIONS, finish_replacement, rescale
 from dataplane.names import Purpose, query_group
 from dataplane.runtime.settings import DataPlaneSettings
 from dataplane.spec import PipeSpec
@@ -30,8 +31,9 @@ from dataplane.tables.records import CellRecord, PlanRecord, Record
 log = logging.getLogger("queries")
 
 STATE_STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+LEAST_PARTITIONS: Final = 2  # of state, of a query whose number is not set
+STATE_SERVER: Final = "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkStateServer"
 SESSION: Final = {
-    "spark.sql.shuffle.partitions": "2",  # also the number of state stores; the first checkpoint fixes it for good
     "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
     "spark.sql.streaming.pollingDelay": "50ms",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",  # no query uses Spark's clock
@@ -60,12 +62,14 @@ class Query(Protocol):
 
     reads:      purpose of its input topic
     may_forget: True if it may start from its journal with an empty state after its checkpoint is lost
-    tasks:      task slots that it takes
+    has_state:  True if its checkpoint has state, which is divided into partitions
+    tasks:      task slots that it takes; more if its state has more partitions
     """
 
     name: str
     reads: Purpose
     may_forget: bool
+    has_state: bool
     tasks: int
 
     def is_needed_by(self, spec: PipeSpec) -> bool:
@@ -157,6 +161,7 @@ class QueryJob:
 
     def _begin(self, journal: QueryJournal) -> None:
         checkpoint = checkpoint_of(self._start.settings.var, self._start.cell, self.query)
+        finish_replacement(checkpoint)
         known = journal.read()
         has_checkpoint = any((checkpoint / "offsets").glob("[0-9]*"))
         if why := refusal_of(self.query, known, has_checkpoint=has_checkpoint):
@@ -164,9 +169,13 @@ class QueryJob:
             log.error("query %s refused: %s", self.query.name, why)
             return
         starting = known.starting(self._topic.name) if known else "earliest"
-        for setting in SESSION.items():  # set only now, because a Spark SQL session costs a cell seconds
-            self._spark.conf.set(*setting)
+        partitions = self._start.settings.state_partitions
+        for setting in (SESSION | {PARTITIONS: str(partitions or LEAST_PARTITIONS)}).items():
+            self._spark.conf.set(*setting)  # only now, because a Spark SQL session costs a cell seconds
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.query.name)
+        silence_missing_keys(self._spark)
+        if partitions and has_checkpoint and self.query.has_state:
+            rescale(self._spark, checkpoint, partitions)
         start = msgspec.structs.replace(self._start, checkpoint=str(checkpoint), starting=starting)
         self._streaming = self.query.start(self._spark, start)
         if self._ending:
@@ -215,7 +224,8 @@ class QuerySupervisor:
 
     def tasks(self, cell: str) -> int:
         """Return the task slots that the queries of a cell take; lanes leave them free."""
-        return sum(query.tasks for query in self._required.of_cell(cell))
+        partitions = self._settings.state_partitions
+        return sum(max(query.tasks, partitions * query.has_state) for query in self._required.of_cell(cell))
 
     def stop(self, seconds: float) -> None:
         """Stop all queries and wait up to `seconds`; the next driver repeats unfinished batches."""
@@ -236,6 +246,12 @@ class QuerySupervisor:
                 self._failures.pop(name, None)
             failures = self._failures[name] = self._failures.get(name, -1) + 1
             self._not_before[name] = now + back_off_s(failures, random.random())  # noqa: S311
+
+
+def silence_missing_keys(spark: SparkSession) -> None:
+    """Stop Spark's warning about each new key of a map state; for executors in the driver's JVM."""
+    log4j = spark._jvm.org.apache.logging.log4j
+    log4j.core.config.Configurator.setLevel(STATE_SERVER, log4j.Level.ERROR)
 
 
 def checkpoint_of(var: Path, cell: CellRecord, query: Query) -> Path:

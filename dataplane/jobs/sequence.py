@@ -69,6 +69,7 @@ class SequenceQuery:
     name = "sequence"
     reads: Purpose = "sequence"
     may_forget = True  # then each key begins a new sequence, and gaps across the loss are not found
+    has_state = True
     tasks = 2
 
     def __init__(self) -> None:

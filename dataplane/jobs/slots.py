@@ -73,6 +73,23 @@ class RecentEvents:
         return msgspec.msgpack.encode({key: positions.serialize() for key, positions in self._sets.items()})
 
 
+class SlotClocks:
+    """Clock of each partition of the taps topic, as one slot has read them; in microseconds since 1970."""
+
+    def __init__(self, partitions: int, encoded: bytes = b"") -> None:
+        self._partitions = partitions
+        self._clocks: dict[int, int] = msgspec.msgpack.decode(encoded, type=dict[int, int]) if encoded else {}
+
+    def note(self, partition: int, clock_us: int) -> int:
+        """Advance a partition's clock; return the moment that all partitions have passed, 0 if one has no clock yet."""
+        self._clocks[partition] = max(clock_us, self._clocks.get(partition, 0))
+        return min(self._clocks.get(number, 0) for number in range(self._partitions))
+
+    def encode(self) -> bytes:
+        """Return the clocks encoded."""
+        return msgspec.msgpack.encode(self._clocks)
+
+
 class SlotBatch:
     """Batch of one slot.
 
@@ -83,8 +100,11 @@ class SlotBatch:
     def __init__(self, keys: Any, recent: RecentEvents, clock_us: int, due_us: int) -> None:
         self._keys, self.recent = keys, recent
         self.clock_us, self.due_us = clock_us, due_us
-        self._open: dict[bytes, KeyState] = {}
-        self._changed: dict[bytes, KeyState] = {}
+        self._known: dict[bytes, KeyState] = {}  # what this batch has read of the state, with its changes
+        self._knows_all = False
+        self._stored: set[bytes] = set()  # keys that are in the state
+        self._changed: set[bytes] = set()
+        self._published: dict[bytes, KeyState] = {}  # keys whose current values have changed
 
     def take(self, value: bytes) -> None:
         """Add an encoded tap to the panes of its key; ignore a repeated event. Raises msgspec.DecodeError."""
@@ -92,10 +112,10 @@ class SlotBatch:
         if not self.recent.add(tap):
             return
         key = key_of(tap)
-        kept = self._open.get(key) or self._load(key) or KeyState(tap)
+        kept = self._known.get(key) or self._load(key) or KeyState(tap)
         if tap.revision > kept.last.revision:
             kept.last = tap
-        self._open[key] = self._changed[key] = kept
+        self._note_change(key, kept)
         window = compile_window(tap.definition)
         window.take(kept.panes, tap.at_us, tap.values)
         self._note_due(window.due_us(kept.panes))
@@ -105,40 +125,63 @@ class SlotBatch:
         self.clock_us = max(self.clock_us, clock_us)
         if not self.due_us or self.due_us > self.clock_us:
             return
-        self.store()
+        self._load_all()
         self.due_us = 0
-        for (key,), (value,) in list(self._keys.iterator()):
-            yield from self._close(bytes(key), decode_kept(bytes(value)))
+        for key, kept in list(self._known.items()):
+            yield from self._close(key, kept)
 
     def current(self) -> Iterator[WindowValue]:
         """Yield each key that this batch has changed, once, with its values at the end of the batch."""
-        for key, kept in self._changed.items():
+        for key, kept in self._published.items():
             open_ = compile_window(kept.last.definition).current(kept.panes)
             yield WindowValue(key, current_body(kept.last, open_, self.clock_us) if open_ else None)
 
     def store(self) -> None:
-        """Write the changed keys to Spark's state."""
-        for key, kept in self._open.items():
-            self._keys.updateValue((key,), (encode_kept(kept),))
-        self._open.clear()
+        """Write the changed keys to Spark's state, and remove those without an open window."""
+        for key in self._changed:
+            if (kept := self._known.get(key)) is not None:
+                self._keys.updateValue((key,), (encode_kept(kept),))
+                self._stored.add(key)
+            elif key in self._stored:
+                self._keys.removeKey((key,))
+                self._stored.remove(key)
+        self._changed.clear()
 
     def _close(self, key: bytes, kept: KeyState) -> Iterator[SlotResult]:
         window, tap = compile_window(kept.last.definition), kept.last
         closed = window.close(kept.panes, self.clock_us)
         if closed:
-            self._changed[key] = kept
+            self._note_change(key, kept)
         for result in closed:
             id_ = result_id(key, result)
             yield SlotResult(id_, tap.pipe, tap.revision, tap.window, tap.by, result.end_us, result_body(tap, result))
         self._note_due(window.due_us(kept.panes))
         if not kept.panes.open and kept.panes.total is None:
-            self._keys.removeKey((key,))
-        elif closed:
-            self._keys.updateValue((key,), (encode_kept(kept),))
+            self._changed.add(key)
+            del self._known[key]
+
+    def _note_change(self, key: bytes, kept: KeyState) -> None:
+        self._known[key] = self._published[key] = kept
+        self._changed.add(key)
 
     def _load(self, key: bytes) -> KeyState | None:
+        if self._knows_all or key in self._changed:  # a changed key that is not known has been closed
+            return None
         found = self._keys.getValue((key,))
-        return decode_kept(bytes(found[0])) if found else None
+        if found is None:
+            return None
+        self._stored.add(key)
+        return decode_kept(bytes(found[0]))
+
+    def _load_all(self) -> None:
+        """Read the rest of the state once, because a call to Spark for each key and tick takes most of a batch."""
+        if self._knows_all:
+            return
+        for (key,), (value,) in list(self._keys.iterator()):
+            self._stored.add(bytes(key))
+            if bytes(key) not in self._changed:
+                self._known.setdefault(bytes(key), decode_kept(bytes(value)))
+        self._knows_all = True
 
     def _note_due(self, due_us: int | None) -> None:
         if due_us is not None:

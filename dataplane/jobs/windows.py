@@ -8,12 +8,13 @@ under the same ids.
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from pyspark.sql import DataFrame, Row, SparkSession
+from msgspec import Struct
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
@@ -21,14 +22,15 @@ from dataplane.ingest.stamp import key_bytes
 from dataplane.jobs.dedup import kafka_rows, start_stream
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter, ReportWriteError, end_of
 from dataplane.jobs.queries import QueryStart
-from dataplane.jobs.slots import RecentEvents, SlotBatch
+from dataplane.jobs.slots import RecentEvents, SlotBatch, SlotClocks
+from dataplane.jobs.task_writers import Rows, task_reporter, write_in_tasks
 from dataplane.kafka_clients import make_consumer
 from dataplane.ledger.facts import ACKED, INGEST, Fact, FactBook, FactKey, log_key
 from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.units import bucket_of, partition_base
 from dataplane.names import WIRE_VERSION, Purpose, lane_group, query_group
 from dataplane.plan.queries import needs_query
-from dataplane.plan.taps import TapClock, decode_clock, encode_clock, pane_partition
+from dataplane.plan.taps import TapClock, decode_clock, digest_partition, encode_clock
 from dataplane.spec import PipeSpec
 from dataplane.spec.windows import WINDOW_SOURCE
 from dataplane.tables.records import TopicRecord
@@ -45,31 +47,42 @@ _ACKED: Final = FactKey(INGEST, Fact.SENT, ACKED)
 
 
 class WindowProcessor(StatefulProcessor):  # type: ignore[misc]  # PySpark is not typed here
-    """Stateful processor in Spark's Python workers; one group of rows is a slot."""
+    """Stateful processor in Spark's Python workers; one group of rows is a slot. `partitions`: of the taps topic."""
+
+    def __init__(self, partitions: int) -> None:
+        self._partitions = partitions
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open the state of a slot."""
+        """Open the state of a slot. The cells of earlier releases have one partition, and no state `clocks`."""
         self._keys = handle.getMapState("keys", "key binary", "kept binary")
         self._slot = handle.getValueState("slot", "recent binary, clock_us long, due_us long")
+        self._clocks = handle.getValueState("clocks", "by_partition binary") if self._partitions > 1 else None
 
     def handleInputRows(self, _slot: Any, rows: Iterable[Row], _timers: TimerValues) -> Iterator[Row]:  # noqa: N802
         """Aggregate the taps of one slot.
 
-        In:  taps of one slot, and clock records (without a key).
+        In:  taps of one slot, and clock records (without a key). All taps of a key are in one partition.
         Out: the results of closed windows, then the current values of the changed keys.
         """
         known = self._slot.get() or (b"", 0, 0)
         slot = SlotBatch(self._keys, RecentEvents(bytes(known[0])), known[1], known[2])
-        for row in sorted(rows, key=lambda row: row.offset):
+        clocks = self._read_clocks()
+        for row in sorted(rows, key=lambda row: (row.partition, row.offset)):
             if row.key is not None:
                 slot.take(bytes(row.value))
                 continue
-            for result in slot.tick(decode_clock(bytes(row.value))):
+            for result in slot.tick(clocks.note(row.partition, decode_clock(bytes(row.value)))):
                 yield Row(**msgspec.structs.asdict(result))
         for value in slot.current():
             yield Row(id=None, pipe=None, revision=None, window=None, key=value.key, end_us=None, body=value.body)
         slot.store()
         self._slot.update((slot.recent.encode(), slot.clock_us, slot.due_us))
+        if self._clocks is not None:
+            self._clocks.update((clocks.encode(),))
+
+    def _read_clocks(self) -> SlotClocks:
+        known = self._clocks.get() if self._clocks is not None else None
+        return SlotClocks(self._partitions, bytes(known[0]) if known else b"")
 
 
 class WindowsQuery:
@@ -78,10 +91,10 @@ class WindowsQuery:
     name = "windows"
     reads: Purpose = "taps"
     may_forget = False  # open windows would report wrong results
+    has_state = True
     tasks = 2
 
     def __init__(self) -> None:
-        self._reporter: QueryLedgerReporter | None = None
         self._ticking: TapTicker | None = None
 
     def is_needed_by(self, spec: PipeSpec) -> bool:
@@ -90,72 +103,81 @@ class WindowsQuery:
 
     def start(self, spark: SparkSession, start: QueryStart) -> Any:
         """Start the query and its clock; return Spark's StreamingQuery."""
-        self._reporter = QueryLedgerReporter(start.settings.kafka, start.cell.cell, self.name)
-        rows = kafka_rows(spark, start, self.reads, MOST_ROWS).select("key", "value", "offset")
+        topics, grace_us = start.cell.topics, start.settings.grace_s * 1_000_000
+        writer = ResultWriter(start.settings.kafka, start.cell.cell, topics["ingest"], topics.get("panes"), grace_us)
+        rows = kafka_rows(spark, start, self.reads, MOST_ROWS).select("key", "value", "partition", "offset")
         all_slots = f"sequence(0, {SLOTS - 1})"
         own_slot = f"array(cast(pmod(crc32(key), {SLOTS}) as int))"
         slots = rows.withColumn("slot", f.explode(f.expr(f"if(key is null, {all_slots}, {own_slot})")))
-        results = slots.groupBy("slot").transformWithState(WindowProcessor(), RESULT_ROW, "append", "none")
-        streaming = start_stream(results, start, self.name, WindowWriter(start, self._reporter))
+        results = slots.groupBy("slot").transformWithState(
+            WindowProcessor(topics["taps"].partitions), RESULT_ROW, "append", "none"
+        )
+        streaming = start_stream(results, start, self.name, lambda batch, _: write_in_tasks(batch, writer, sum))
         self._ticking = TapTicker(start)
         return streaming
 
     def close(self) -> None:
-        """Stop the clock and close the Kafka clients."""
+        """Stop the clock and close its Kafka clients."""
         if self._ticking is not None:
             self._ticking.close()
-        if self._reporter is not None:
-            self._reporter.close()
 
 
-class WindowWriter:
-    """Sink of a batch: produces results to the ingest topic, as ingest would, and reports them as ACKed.
+class ResultWriter(Struct, frozen=True):
+    """Writer in a task: produces results to the ingest topic, as ingest would, and reports them as ACKed.
 
     Current values of keys are produced to the compacted `panes` topic, which a cell of an earlier release may lack.
     """
 
-    def __init__(self, start: QueryStart, reporter: QueryLedgerReporter) -> None:
-        self._reporter, self._ingest = reporter, start.cell.topics["ingest"]
-        self._panes = start.cell.topics.get("panes")
-        self._grace_us = start.settings.grace_s * 1_000_000
+    kafka: str
+    cell: str
+    ingest: TopicRecord
+    panes: TopicRecord | None
+    grace_us: int
 
-    def __call__(self, batch: DataFrame, _number: int) -> None:
-        """Write one batch. Idempotent: a repeated batch has the same results under the same ids."""
-        facts = FactBook()
-        for row in batch.toLocalIterator():
-            if row.id is None:
-                self._produce_current(row)
+    def __call__(self, rows: Rows) -> int:
+        """Write the rows; return the number of results. Idempotent: repeated results have the same ids."""
+        reporter = task_reporter(self.kafka, self.cell, WindowsQuery.name)
+        facts, results = FactBook(), 0
+        for row in rows:
+            if row["id"] is None:
+                self._produce_current(reporter, row)
             else:
-                self._produce_result(row, facts, time.time_ns() // 1_000)
-        self._reporter.await_stored()
+                self._produce_result(reporter, row, facts, time.time_ns() // 1_000)
+                results += 1
+        reporter.await_stored()
         if len(facts):
-            self._reporter.report(facts, [], [], WindowsQuery.name)
+            reporter.report(facts, [], [], WindowsQuery.name)
+        return results
 
-    def _produce_current(self, row: Row) -> None:
-        if self._panes is not None:
-            key, body = bytes(row.key), None if row.body is None else bytes(row.body)
-            partition = pane_partition(key, self._panes.partitions)
-            self._reporter.produce(self._panes.name, body, key=key, partition=partition)
+    def _produce_current(self, reporter: QueryLedgerReporter, row: Mapping[str, Any]) -> None:
+        if self.panes is not None:
+            key = row["key"]
+            partition = digest_partition(key, self.panes.partitions)
+            reporter.produce(self.panes.name, row["body"], key=key, partition=partition)
 
-    def _produce_result(self, row: Row, facts: FactBook, now_us: int) -> None:
-        stamp = bucket_of(row.end_us, now_us, self._grace_us)
-        source = f"{WINDOW_SOURCE}{row.window}"
-        meta = MessageMeta(WIRE_VERSION, row.id, row.pipe, row.revision, source, row.end_us, now_us, *stamp)
-        meta.producer = self._reporter.producer
+    def _produce_result(
+        self, reporter: QueryLedgerReporter, row: Mapping[str, Any], facts: FactBook, now_us: int
+    ) -> None:
+        pipe, end_us = row["pipe"], row["end_us"]
+        stamp = bucket_of(end_us, now_us, self.grace_us)
+        source = f"{WINDOW_SOURCE}{row['window']}"
+        meta = MessageMeta(WIRE_VERSION, row["id"], pipe, row["revision"], source, end_us, now_us, *stamp)
+        meta.producer = reporter.producer
         headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
 
         def stored(message: Any) -> None:
-            position = partition_base(self._ingest.generation, message.partition()) + message.offset()
-            facts.add(row.pipe, stamp.bucket, _ACKED, position)
-            facts.add(row.pipe, stamp.bucket, log_key(ACKED, meta.producer), position)
+            position = partition_base(self.ingest.generation, message.partition()) + message.offset()
+            facts.add(pipe, stamp.bucket, _ACKED, position)
+            facts.add(pipe, stamp.bucket, log_key(ACKED, meta.producer), position)
 
-        key = key_bytes(row.pipe, bytes(row.key).decode())
-        self._reporter.produce(self._ingest.name, bytes(row.body), stored, key=key, headers=headers)
+        key = key_bytes(pipe, row["key"].decode())
+        reporter.produce(self.ingest.name, row["body"], stored, key=key, headers=headers)
 
 
 class TapTicker:
     """The clock: a thread that reports on the taps topic up to which time all ingested events have been tapped.
 
+    Each partition has its own clock records, because a reader knows only that it has read what precedes one.
     It reads the end offsets of the ingest topic and waits until the process lanes have committed them: the taps of
     these events are then stored. Messages that dedup judges return to the ingest topic, so it waits for them, too.
     """
@@ -181,8 +203,9 @@ class TapTicker:
             try:
                 now_us = time.time_ns() // 1_000
                 if self._all_settled():
-                    clock = encode_clock(TapClock(now_us - BEHIND_US))
-                    self._reporter.produce(self._cell.topics["taps"].name, clock, partition=0)
+                    clock, taps = encode_clock(TapClock(now_us - BEHIND_US)), self._cell.topics["taps"]
+                    for partition in range(taps.partitions):
+                        self._reporter.produce(taps.name, clock, partition=partition)
                     self._reporter.await_stored()
             except (KafkaException, ReportWriteError) as exc:
                 log.warning("the windows clock is delayed: %s", exc)

@@ -123,8 +123,8 @@ def key_digest(pipe: str, window: str, definition: bytes, by: bytes) -> bytes:
     return blake2b(b"\0".join((pipe.encode(), window.encode(), definition, by)), digest_size=16).digest()
 
 
-def pane_partition(key: bytes, partitions: int) -> int:
-    """Return the partition of the `panes` topic that has a key's current values."""
+def digest_partition(key: bytes, partitions: int) -> int:
+    """Return the partition of the `taps` and of the `panes` topic that has the records of a key (`key_of`)."""
     return int.from_bytes(key[:4]) % partitions
 
 

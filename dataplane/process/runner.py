@@ -57,7 +57,7 @@ class Runner:
         self._input = topics[source].name
         self._slow = topics["process-slow"].name if "process-slow" in topics else ""
         self._asking = DedupRequests(lane.producer, topics["dedup"].name if "dedup" in topics else "")
-        self._taps = TapWriter(lane.producer, topics["taps"].name if "taps" in topics else "")
+        self._taps = TapWriter(lane.producer, topics.get("taps"))
         self._sequence = SequenceTaps(lane.producer, topics["sequence"].name if "sequence" in topics else "")
         self._plans = PlanCache(lane.table, lane.settings.fernet_keys)
         self._tail = TailWriter(lane)
@@ -216,7 +216,7 @@ class Runner:
         """Return True if the cell, made by an earlier release, does not have a topic yet that the plan needs."""
         return bool(
             (plan.dedup and not self._asking.topic)
-            or (plan.windows and not self._taps.topic)
+            or (plan.windows and self._taps.topic is None)
             or (plan.sequences and not self._sequence.topic)
         )
 

@@ -7,25 +7,31 @@ as a message of source `window:<name>`, and continues from the route.
 from collections.abc import Iterable
 
 from dataplane.plan.stage import StageError
-from dataplane.plan.taps import CompiledTap, encode_tap, key_of
+from dataplane.plan.taps import CompiledTap, digest_partition, encode_tap, key_of
 from dataplane.process.item import ProcessItem
 from dataplane.process.run import MessageRun
 from dataplane.runtime.lanes.context import RecordProducer
 from dataplane.runtime.producers.tracked_producer import RecordTooLargeError
 from dataplane.spec.windows import WINDOW_SOURCE
+from dataplane.tables.records import TopicRecord
 
 
 class TapWriter:
-    """Producer to the taps topic. `topic` is "" while the cell does not have one yet."""
+    """Producer to the taps topic. `topic` is None while the cell does not have one yet."""
 
-    def __init__(self, outbox: RecordProducer, topic: str) -> None:
+    def __init__(self, outbox: RecordProducer, topic: TopicRecord | None) -> None:
         self._outbox = outbox
         self.topic = topic
 
     def tap(self, run: MessageRun, windows: Iterable[CompiledTap], items: Iterable[ProcessItem]) -> None:
-        """Send the tap of each event for each window; events that are not JSON, too large or too deep are left out."""
+        """Send the tap of each event for each window; events that are not JSON, too large or too deep are left out.
+
+        All taps of a key are in one partition. Raises ValueError while there is no topic.
+        """
+        if self.topic is None:
+            raise ValueError("the cell has no taps topic")
         run.owed += 1
-        produce_group = self._outbox.begin_group(self.topic, run)
+        produce_group = self._outbox.begin_group(self.topic.name, run)
         for item in items:
             try:
                 body = item.read()
@@ -39,8 +45,9 @@ class TapWriter:
                 if tap is None:
                     run.late(window.node, item.meta)
                     continue
+                key = key_of(tap)
                 try:
-                    produce_group.send(encode_tap(tap), key_of(tap), 0, [])
+                    produce_group.send(encode_tap(tap), key, digest_partition(key, self.topic.partitions), [])
                 except RecordTooLargeError:
                     break
         produce_group.close()

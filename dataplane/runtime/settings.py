@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
@@ -14,6 +15,8 @@ from dataplane.spec.guard import Network, parse_networks
 from dataplane.spec.loops import Endpoint, parse_endpoints
 from dataplane.spec.storage import parse_lakes
 from dataplane.tables.quotas import MIB, Quotas, parse_quotas
+
+MOST_STATE_PARTITIONS: Final = 8  # with more, some would have none of the 16 slots of keys
 
 
 class DataPlaneSettings(Struct, frozen=True):
@@ -41,6 +44,7 @@ class DataPlaneSettings(Struct, frozen=True):
     dead_least: int  # PENSTOCK_DEAD_LEAST: ... once there are this many; above it the pipe is held
     fields: str  # PENSTOCK_FIELDS: what is recorded of sampled messages: values | names | off
     lake_every_s: float  # PENSTOCK_LAKE_EVERY_S: interval of writes to the lake
+    state_partitions: int  # PENSTOCK_STATE_PARTITIONS: of each query's state; 0 keeps those that it has
     own_ingest: frozenset[Endpoint]  # PENSTOCK_INGEST_URL, PENSTOCK_INGEST_PORT, PENSTOCK_OWN_INGEST: never sent to
     quotas: Quotas  # PENSTOCK_QUOTAS: quotas of tenants for which staff have set none
     in_flight_bytes: int  # PENSTOCK_IN_FLIGHT_BYTES: bodies of all tenants that an ingest replica holds at once
@@ -72,6 +76,7 @@ def settings_from(env: Mapping[str, str] = os.environ) -> DataPlaneSettings:
         lakes=parse_lakes(env.get("PENSTOCK_LAKES", ""), env.get("PENSTOCK_VAR", "var")),
         clusters=read_clusters(env.get("PENSTOCK_KAFKA_CLUSTERS", "")),
         lake_every_s=float(env.get("PENSTOCK_LAKE_EVERY_S", "10")),
+        state_partitions=_state_partitions(env.get("PENSTOCK_STATE_PARTITIONS") or "0"),
         own_ingest=parse_endpoints(
             f"127.0.0.1:{env.get('PENSTOCK_INGEST_PORT', INGEST_PORT)}",
             env.get("PENSTOCK_INGEST_URL", ""),
@@ -89,6 +94,13 @@ def settings_from(env: Mapping[str, str] = os.environ) -> DataPlaneSettings:
 def read_clusters(path: str) -> Clusters:
     """Return the clusters in a file, {} for an empty path. Raises OSError or ValueError if it is unreadable."""
     return parse_clusters(Path(path).read_bytes()) if path else {}
+
+
+def _state_partitions(text: str) -> int:
+    """Raise ValueError for a number outside the limits."""
+    if not 0 <= int(text) <= MOST_STATE_PARTITIONS:
+        raise ValueError(f"PENSTOCK_STATE_PARTITIONS: needs 0 to {MOST_STATE_PARTITIONS}, got {text}")
+    return int(text)
 
 
 def _event_bytes(text: str) -> int:

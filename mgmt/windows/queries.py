@@ -10,7 +10,7 @@ from django.db.models import Sum
 
 from dataplane.ledger.facts import LATE, Fact
 from dataplane.names import window_node
-from dataplane.plan.taps import CompiledTap, key_digest, key_values, pane_partition
+from dataplane.plan.taps import CompiledTap, digest_partition, key_digest, key_values
 from dataplane.spec import parse_pipe_spec
 from dataplane.spec.windows import RunningWindow, SessionWindow, SlidingWindow, TumblingWindow, WindowSpec
 from mgmt.ledger.queries.bucket_range import bucket_at
@@ -97,7 +97,7 @@ def current_of(*, pipe: Pipe, name: str, window: WindowSpec, by: Sequence[Any]) 
     if topic is None:
         return current
     key = key_digest(pipe.id, name, CompiledTap(name, window).definition, key_values(list(by)))
-    record = newest_of_key(topic.name, pane_partition(key, topic.partitions), key)
+    record = newest_of_key(topic.name, digest_partition(key, topic.partitions), key)
     value = record.value() if record is not None else None
     return current | json.loads(value) if value else current
 

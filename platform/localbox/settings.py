@@ -167,6 +167,11 @@ VARIABLES: Final = (
     Variable("PENSTOCK_LAKES", "", "stores that lake destinations may use, as URLs; lake in PENSTOCK_VAR if none"),
     Variable("PENSTOCK_LAKE_EVERY_S", "10", "interval of writes to the lake, in seconds"),
     Variable(
+        "PENSTOCK_STATE_PARTITIONS",
+        "",
+        "partitions of each streaming query's state, 1 to 8; empty keeps them, and gives new queries 2 (0475)",
+    ),
+    Variable(
         "PENSTOCK_ROLLOUT_UP_S",
         "75",
         "seconds within which a cell's lanes must report from a new release, or it is rolled back",

@@ -64,7 +64,7 @@ class Lake:
         self._probe = PROBES
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "tests.support.queries_process", self.cluster.cell]
+        command = [sys.executable, "-m", "tests.support.queries_process", self.cluster.cell, "lake"]
         with (self.var / "queries.log").open("ab") as log:
             self._process = subprocess.Popen(
                 command, cwd=ROOT, env=self._env(), stdout=log, stderr=log, start_new_session=True

@@ -12,7 +12,7 @@ import pytest
 from pytest_django import Settings
 
 from dataplane.ledger.facts import LATE, Fact
-from dataplane.plan.taps import CompiledTap, key_digest, key_values, pane_partition
+from dataplane.plan.taps import CompiledTap, digest_partition, key_digest, key_values
 from dataplane.spec.windows import WindowSpec
 from mgmt.messages.queries.records import newest_of_key
 from tests.support.data_plane import DataPlane, until
@@ -132,7 +132,7 @@ def test_current_values_of_an_open_window_are_read_by_its_key(plane: DataPlane, 
 
     def current(shop: str) -> list[tuple[int, float]]:
         digest = key_digest("now", "w", tapping.definition, key_values([shop]))
-        record = newest_of_key(topic.name, pane_partition(digest, topic.partitions), digest)
+        record = newest_of_key(topic.name, digest_partition(digest, topic.partitions), digest)
         found = json.loads(record.value())["open"] if record is not None else []
         return [(pane["values"]["n"], pane["values"]["total"]) for pane in found]
 

@@ -20,6 +20,7 @@ class Counting:
     """Query that pipes need which have a source of its name."""
 
     reads: Purpose = "ingest"
+    has_state = True
     tasks = 2
 
     def __init__(self, name: str = "counting", *, may_forget: bool = False) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dataplane.jobs.slots import RecentEvents, SlotBatch
 from dataplane.plan.panes import SECOND_US, CompiledWindow, KeyPanes
-from dataplane.plan.taps import key_digest, key_of, key_values, pane_partition
+from dataplane.plan.taps import digest_partition, key_digest, key_of, key_values
 from tests.unit.plan.test_panes import TAPPING, MemoryMap, said, sessions, tap_of, tumbling, window
 
 events = st.lists(st.tuples(st.integers(0, 60), st.integers(-9, 9)), min_size=1, max_size=20)
@@ -65,5 +65,5 @@ def test_reader_can_compute_the_key_from_pipe_window_and_values_alone():
 
 @pytest.mark.parametrize("partitions", [1, 4])
 def test_keys_are_spread_over_the_partitions(partitions: int):
-    places = {pane_partition(key_of(tap_of(1, 5, f"shop {number}", 7)), partitions) for number in range(200)}
+    places = {digest_partition(key_of(tap_of(1, 5, f"shop {number}", 7)), partitions) for number in range(200)}
     assert places == set(range(partitions))

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from dataplane.plan.taps import decode_tap
-from tests.support.memory_lane import MemoryLane
+from dataplane.plan.taps import decode_tap, digest_partition
+from tests.support.memory_lane import PARTITIONS, MemoryLane
 from tests.support.process_lane import arrived, egress, opened, plan
 
 BY_SHOP = {
@@ -25,7 +25,8 @@ def test_events_are_tapped_as_they_are_after_normalize_and_processed_further(tmp
     lane.take(arrived(1, b'{"shop":"a","amount":"7"}'), arrived(2, b'{"shop":"b","amount":"8"}'))
     found = [decode_tap(record["value"]) for record in taps(lane)]
     assert [(tap.by, tap.values) for tap in found] == [(b'["a"]', [1, 7]), (b'["b"]', [1, 8])]
-    assert {record["partition"] for record in taps(lane)} == {0}
+    partitions = [digest_partition(record["key"], PARTITIONS) for record in taps(lane)]
+    assert [record["partition"] for record in taps(lane)] == partitions
     assert len(egress(lane)) == 2
     lane.store()
     assert lane.unsettled() == 0
@@ -37,6 +38,16 @@ def test_taps_of_the_same_key_have_the_same_record_key(tmp_path: Path):
     lane.take(*(arrived(n, b'{"shop":"%b"}' % shop) for n, shop in enumerate((b"a", b"a", b"b"))))
     one, other, third = (record["key"] for record in taps(lane))
     assert one == other != third
+
+
+def test_taps_of_a_key_are_in_one_partition_and_those_of_many_keys_in_all(tmp_path: Path):
+    lane = opened(tmp_path, plan(windows=WINDOWS))
+    lane.take(*(arrived(n, b'{"shop":%d}' % (n % 40)) for n in range(80)))
+    by_key: dict[bytes, set[int]] = {}
+    for record in taps(lane):
+        by_key.setdefault(record["key"], set()).add(record["partition"])
+    assert [len(partitions) for partitions in by_key.values()] == [1] * 40
+    assert set().union(*by_key.values()) == set(range(PARTITIONS))
 
 
 def test_late_event_is_counted_and_processed_further(tmp_path: Path):

@@ -104,6 +104,11 @@ def rows_of(found: list[Seen]) -> dict[str, tuple[int, Any]]:
     return {one.key: (one.version, one.row) for one in found}
 
 
+def wait_for_more(cluster: Cluster) -> None:
+    before = len(ingested(cluster, "all"))
+    until(lambda: len(ingested(cluster, "all")) > before, "more after a kill", 90)
+
+
 @pytest.mark.timeout(900)
 def test_killed_readers_leave_no_gap_and_repeats_keep_their_ids(cluster: Cluster, tmp_path: Path):
     writer = Writer(cluster)
@@ -132,8 +137,7 @@ def test_killed_readers_leave_no_gap_and_repeats_keep_their_ids(cluster: Cluster
             time.sleep(random.uniform(1, 4))
             replica.kill()
             replica.start()
-            before = len(ingested(cluster, "all"))
-            until(lambda before=before: len(ingested(cluster, "all")) > before, "more after a kill", 90)
+            wait_for_more(cluster)
     finally:
         ended.set()
         thread.join()

@@ -21,6 +21,7 @@ CHANGES = {"changes": {"type": "table", "table": "users"}}
 
 
 def spec(sources: dict[str, Any] | None = None, **to: Any) -> dict[str, Any]:
+    to = {name.rstrip("_"): value for name, value in to.items()}
     return {"sources": sources or CHANGES, "destinations": {"feed": {"type": "topic", **to}}}
 
 
@@ -72,7 +73,7 @@ def test_plain_topic_is_stored_as_earlier_releases_read_it():
         (spec(compacted=True, remove_when="1 +"), "destinations.feed.remove_when"),
         (spec({"shop": {}}, compacted=True), "destinations.feed.compacted"),
         (spec(CHANGES | {"shop": {}}, compacted=True), "destinations.feed.compacted"),
-        (spec(compacted=True, **{"from": "earliest"}), "destinations.feed.from"),
+        (spec(compacted=True, from_="earliest"), "destinations.feed.from"),
     ],
 )
 def test_error_names_the_invalid_field(document: dict[str, Any], path: str):

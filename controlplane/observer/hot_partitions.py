@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from dataplane.causes import Cause
-from dataplane.spec import PipeSpec, has_keys, parse_pipe_spec
+from dataplane.spec import PipeSpec, can_spread, parse_pipe_spec
 from mgmt.alerts.hot_partitions import (
     HotPartitionPolicy,
     HotState,
@@ -167,7 +167,7 @@ def _checked(revision: PipeRevision, row: PartitionWatch | None, run: _Run) -> P
 
 def _shares_partitions(spec: PipeSpec) -> bool:
     """Return True if events of one key share a partition; events without keys are distributed in turn."""
-    return any(has_keys(source) and not source.spread_key for source in spec.sources.values())
+    return any(can_spread(source) for source in spec.sources.values())
 
 
 def _figures(

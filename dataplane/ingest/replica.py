@@ -18,6 +18,7 @@ from dataplane.ingest.acks import AckTracker, PartitionOffset, RequestRecords
 from dataplane.ingest.event_results import EventResult
 from dataplane.ingest.event_types import admit, admit_or_note
 from dataplane.ingest.events import Item, ReceivedEvent, reject_large
+from dataplane.ingest.feed import Intake
 from dataplane.ingest.feeds import FeedKey, SourceFeeds
 from dataplane.ingest.journal import AckJournal, JournalledAck
 from dataplane.ingest.ledger_reporter import EventCounts, LedgerReporter
@@ -29,6 +30,7 @@ from dataplane.ingest.rejections import RejectedEvent, RejectionBook
 from dataplane.ingest.route import SourceRoute, Stamper
 from dataplane.ingest.schemas import check_of, reject_mismatch
 from dataplane.ingest.stamp import PartitionSpreader, key_bytes, partition_of
+from dataplane.ingest.table_feed import TableRows
 from dataplane.ingest.time_slice import TimeSlice
 from dataplane.ingest.traces import IngestTracing
 from dataplane.ingest.version_traffic import TrafficBook
@@ -127,9 +129,8 @@ class IngestReplica:
         self._feeds = SourceFeeds(
             settings.clusters,
             self.table,
-            self._take_fed,
-            self._room,
-            max_event_bytes=settings.max_event_bytes,
+            Intake(self._take_fed, self._room, settings.max_event_bytes),
+            TableRows(settings.var, settings.kafka, self._files),
             type_header=self._type_header,
         )
         self.meters = TenantMeters(self.table, settings.quotas, settings.in_flight_bytes)
@@ -236,7 +237,7 @@ class IngestReplica:
         return SourceRoute(pipe, source, cell.topics["ingest"], fields, weights, spread=spread, gate=gate)
 
     async def _take_fed(self, pipe: str, source: str, events: Iterable[ReceivedEvent], count: int) -> list[int]:
-        """Take events that were read from a Kafka source; return the status of each. Raises EventRejectedError."""
+        """Take events that a feed has read; return the status of each. Raises EventRejectedError."""
         route, sizes = self._lead(pipe, source), list[int]()
 
         def sized() -> Iterator[ReceivedEvent]:
@@ -257,7 +258,7 @@ class IngestReplica:
         return "" if gate is None else gate.record_header
 
     def _room(self, tenant: str) -> int:
-        """Return how many events of a tenant may be read from Kafka sources now."""
+        """Return how many events of a tenant may be read from Kafka sources and tables now."""
         return self.meters.of(tenant).room(self.meters.clock())
 
     def _fields(self, source: str, pipe: PipeRecord) -> dict[int, SourceFields]:

@@ -21,7 +21,14 @@ from dataplane.schemas.shapes import (
     either,
     plain,
 )
-from dataplane.spec import DestinationSpec, HttpDestination, PipeSpec, SpecError, TableDestination
+from dataplane.spec import (
+    DestinationSpec,
+    HttpDestination,
+    PipeSpec,
+    SpecError,
+    TableDestination,
+    TopicDestination,
+)
 from dataplane.spec.steps import (
     CastStep,
     DefaultStep,
@@ -139,6 +146,8 @@ def _expressions_of(where: str, destination: DestinationSpec) -> Iterator[tuple[
             yield f"{where}.key", key
             if remove_when:
                 yield f"{where}.remove_when", remove_when
+        case TopicDestination(remove_when=remove_when) if remove_when:
+            yield f"{where}.remove_when", remove_when
         case HttpDestination(template=template) if template is not None:
             texts = {"path": [template.path or ""], "headers": list(template.headers.values())}
             for field, its in texts.items():

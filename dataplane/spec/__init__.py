@@ -29,7 +29,7 @@ from dataplane.spec.encoding import AvroEncoding, ColumnsEncoding
 from dataplane.spec.enrich import EnrichSpec
 from dataplane.spec.errors import SpecError
 from dataplane.spec.routes import RouteRule, RoutesSpec
-from dataplane.spec.sources import HttpSource, KafkaSource, SourceSpec, has_keys
+from dataplane.spec.sources import HttpSource, KafkaSource, SourceSpec, TableSource, can_spread, has_keys
 from dataplane.spec.steps import (
     CastStep,
     DefaultStep,
@@ -89,9 +89,11 @@ __all__ = [
     "SpecError",
     "Step",
     "TableDestination",
+    "TableSource",
     "TopicDestination",
     "beginning_at",
     "beginning_of",
+    "can_spread",
     "destination_of",
     "encoding_of",
     "endpoint_of",

@@ -7,11 +7,10 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET
 
-from dataplane.spec.beginning import check_beginning
 from dataplane.spec.destination import HttpDestination, OAuth2, check_http
 from dataplane.spec.encoding import Encoding
 from dataplane.spec.guard import plain_host
-from dataplane.spec.storage import LakeDestination, TableDestination, TopicDestination, check_table
+from dataplane.spec.storage import LakeDestination, TableDestination, TopicDestination, check_table, check_topic
 
 _PORTS: Final = {"http": 80, "https": 443}
 DestinationSpec = HttpDestination | LakeDestination | TopicDestination | TableDestination
@@ -23,7 +22,7 @@ def check_destination(path: str, destination: DestinationSpec) -> None:
         case HttpDestination():
             check_http(path, destination)
         case TopicDestination():
-            check_beginning(f"{path}.from", destination.from_)
+            check_topic(path, destination)
         case TableDestination():
             check_table(path, destination)
 

@@ -15,9 +15,9 @@ from dataplane.spec.error_texts import checked, split_error
 from dataplane.spec.errors import SpecError
 from dataplane.spec.names import NAME_PATTERN, NAME_WORDS, Name
 from dataplane.spec.routes import RoutesSpec
-from dataplane.spec.sources import SourceSpec, check_source
+from dataplane.spec.sources import SourceSpec, check_source, has_keys
 from dataplane.spec.steps import FilterStep, MapStep, MaskStep, Step, paths_overlap
-from dataplane.spec.storage import TableDestination
+from dataplane.spec.storage import TableDestination, TopicDestination
 from dataplane.spec.windows import Windows, WindowSpec, check_windows
 
 Steps = Annotated[list[Step], Meta(max_length=100)]
@@ -71,6 +71,7 @@ def _check(spec: PipeSpec) -> None:
     ordered = [name for name, destination in spec.destinations.items() if keeps_order(destination)]
     for name, source in spec.sources.items():
         check_source(f"$.sources.{name}", source, ordered)
+    _check_compacted(spec)
     check_steps("$.normalize", spec.normalize, may_explode=True)
     _check_sequences(spec)
     check_enrich(spec.enrich)
@@ -83,6 +84,14 @@ def _check(spec: PipeSpec) -> None:
         check_steps(f"$.transform.{name}", steps, may_explode=False)
     if spec.routes is not None:
         check_routes(spec.routes, spec.destinations)
+
+
+def _check_compacted(spec: PipeSpec) -> None:
+    """Refuse a compacted topic of a pipe whose events have no keys. Raises SpecError."""
+    keyless = [name for name, source in spec.sources.items() if not has_keys(source)]
+    for name, to in spec.destinations.items():
+        if keyless and isinstance(to, TopicDestination) and to.compacted:
+            raise SpecError(f"$.destinations.{name}.compacted", f"needs a key path of the source {keyless[0]}")
 
 
 def _check_sequences(spec: PipeSpec) -> None:
@@ -108,6 +117,8 @@ def _expressions(spec: PipeSpec) -> Iterator[str]:
         match to:
             case TableDestination():
                 yield from (to.key, to.remove_when or "")
+            case TopicDestination():
+                yield to.remove_when or ""
             case HttpDestination(template=made) if made is not None:
                 yield from (made.path or "", *made.headers.values(), made.body or "")
 

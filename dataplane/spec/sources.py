@@ -1,9 +1,9 @@
 """`SourceSpec`: the sources of a pipe. Paths point into the event's body; null: ingest's own value, or none."""
 
 from collections.abc import Collection
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from dataplane.spec.errors import SpecError
 from dataplane.spec.names import Name
@@ -11,6 +11,7 @@ from dataplane.spec.steps import FieldPath
 
 # Kafka's own rule for topic names; (?!\n): `$` alone lets a final newline pass.
 TOPIC: Final = r"^[a-zA-Z0-9._-]{1,249}(?!\n)$"
+MAX_PREFIX_CHARS: Final = 400  # a row's key has at most as many bytes (dataplane.tables.lookups)
 
 
 class HttpSource(Struct, tag="http", tag_field="type", forbid_unknown_fields=True, frozen=True):
@@ -47,12 +48,35 @@ class KafkaSource(Struct, tag="kafka", tag_field="type", forbid_unknown_fields=T
     sequence: FieldPath | UnsetType = UNSET
 
 
-SourceSpec = HttpSource | KafkaSource
+class TableSource(Struct, tag="table", tag_field="type", forbid_unknown_fields=True, frozen=True):
+    """Changes of the rows of a look-up table. The key of an event is that of its row, so changes of a row keep order.
+
+    from:   `snapshot` sends the current rows first, `now` only later changes; a source that has begun continues
+    prefix: only rows whose keys start with this
+    """
+
+    event_time: ClassVar[None] = None
+    key: ClassVar[None] = None
+    id: ClassVar[None] = None
+    spread_key: ClassVar[UnsetType] = UNSET
+    sequence: ClassVar[UnsetType] = UNSET
+
+    table: Name
+    from_: Literal["now", "snapshot"] = field(default="now", name="from")
+    prefix: Annotated[str, Meta(max_length=MAX_PREFIX_CHARS)] = ""
+
+
+SourceSpec = HttpSource | KafkaSource | TableSource
 
 
 def has_keys(source: SourceSpec) -> bool:
-    """Return True if the source's events have keys: records of a Kafka source bring their own."""
-    return source.key is not None or isinstance(source, KafkaSource)
+    """Return True if the source's events have keys: Kafka records and rows of tables bring their own."""
+    return source.key is not None or not isinstance(source, HttpSource)
+
+
+def can_spread(source: SourceSpec) -> bool:
+    """Return True if the events of a key could be distributed over all partitions, and are not yet."""
+    return has_keys(source) and not isinstance(source, TableSource) and not source.spread_key
 
 
 def check_source(path: str, source: SourceSpec, ordered: Collection[str]) -> None:

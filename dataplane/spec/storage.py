@@ -6,10 +6,11 @@ from typing import Annotated, ClassVar, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from dataplane.spec.beginning import Beginning
+from dataplane.spec.beginning import Beginning, check_beginning
 from dataplane.spec.checks import check_expression
 from dataplane.spec.destination import Auth, BatchSettings, NoAuth, ResponseRule, RetryPolicy
 from dataplane.spec.encoding import AvroEncoding, ColumnsEncoding
+from dataplane.spec.errors import SpecError
 from dataplane.spec.names import Name
 from dataplane.spec.steps import Expression
 from dataplane.spec.template import RequestTemplate
@@ -26,7 +27,6 @@ class _StoredDestination(Struct, frozen=True):
     concurrency: ClassVar[int] = 2_000
     rate_per_s: ClassVar[float | None] = None
     rules: ClassVar[list[ResponseRule]] = []
-    ordered: ClassVar[bool] = False
     after_dead: ClassVar[str] = "go-on"
     batch: ClassVar[BatchSettings | None] = None
     auth: ClassVar[Auth] = NoAuth()
@@ -41,6 +41,8 @@ class LakeDestination(_StoredDestination, tag="lake", tag_field="type", forbid_u
     encoding: typed columns besides the JSON text
     """
 
+    ordered: ClassVar[bool] = False
+
     root: Annotated[str, Meta(pattern=ROOT, max_length=500)] | None = None
     retry: RetryPolicy = RetryPolicy()
     encoding: ColumnsEncoding | UnsetType = UNSET  # omitted unless set: earlier releases of the data plane refuse it
@@ -51,7 +53,9 @@ class TopicDestination(_StoredDestination, tag="topic", tag_field="type", forbid
 
     `partitions` is fixed when the topic is created: with another number, keys would change partitions.
 
-    encoding: Avro in place of JSON
+    encoding:    Avro in place of JSON
+    compacted:   keep the last record of each key (`cleanup.policy=compact`); `retention_h` is that of tombstones
+    remove_when: if it is true, the record of a compacted topic is a tombstone: its value is null
     """
 
     partitions: Annotated[int, Meta(ge=1, le=48)] = 4
@@ -59,6 +63,13 @@ class TopicDestination(_StoredDestination, tag="topic", tag_field="type", forbid
     retry: RetryPolicy = RetryPolicy()
     encoding: AvroEncoding | UnsetType = UNSET  # omitted unless set: earlier releases of the data plane refuse it
     from_: Beginning | UnsetType = field(default=UNSET, name="from")  # omitted unless set, as `encoding`
+    compacted: bool | UnsetType = UNSET
+    remove_when: Expression | UnsetType = UNSET
+
+    @property
+    def ordered(self) -> bool:
+        """Return True for a compacted topic: a retry must not replace a newer record of its key."""
+        return self.compacted is True
 
 
 class TableDestination(_StoredDestination, tag="table", tag_field="type", forbid_unknown_fields=True, frozen=True):
@@ -68,10 +79,26 @@ class TableDestination(_StoredDestination, tag="table", tag_field="type", forbid
     with one key the one that was ingested last wins, in whatever order they are processed.
     """
 
+    ordered: ClassVar[bool] = False
+
     table: Name
     key: Expression
     remove_when: Expression | None = None
     retry: RetryPolicy = RetryPolicy()
+
+
+def check_topic(path: str, to: TopicDestination) -> None:
+    """Check the start and the settings of a compacted topic. Raises SpecError, with the field under `path`."""
+    check_beginning(f"{path}.from", to.from_)
+    if to.ordered:
+        if to.from_:
+            raise SpecError(
+                f"{path}.from", "must be left out if the topic is compacted: earlier events would come last"
+            )
+    elif to.remove_when:
+        raise SpecError(f"{path}.remove_when", "needs a compacted topic: only its records can be removed by key")
+    if to.remove_when:
+        check_expression(f"{path}.remove_when", to.remove_when)
 
 
 def check_table(path: str, to: TableDestination) -> None:

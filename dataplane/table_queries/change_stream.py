@@ -12,6 +12,7 @@ import msgspec
 from dataplane.table_queries.reader import TableReader
 from dataplane.table_queries.requests import ChangeQuery, QueryRefusedError, StreamPosition
 from dataplane.tables.access_tokens import TableAccess
+from dataplane.tables.change_cursor import ChangeCursor
 from dataplane.tables.pinned_tables import ChangeLog, PinnedTables, TableChange, TableChanges
 from dataplane.tables.query_protocol import MOST_READ, MOST_ROWS, change_event
 
@@ -30,11 +31,7 @@ class ChangeStream:
         """Begin where the query says. Raises QueryRefusedError."""
         self._reader, self._query, self.access = reader, query, access
         with reader.pinned(access) as (pinned, _):
-            log = _log_of(pinned)
-        self._next, self._removals_from = _beginning(query, log)
-        # A row that changed between these positions has been sent in its current version, or was not asked for.
-        self._sent_from = self._next if isinstance(query.start, StreamPosition) else 0
-        self._sent_to = self._next
+            self._cursor = _beginning(query, _log_of(pinned))
         self._is_caught_up = False
         self.is_due = True  # there may be changes to read
         self.sent = 0  # changes
@@ -51,42 +48,32 @@ class ChangeStream:
             found = self._read(pinned)
             last = pinned.last_change(self.table)
         events = list[bytes]()
-        self._next, size = found.next_position, 0
+        cursor, size = self._cursor, 0
+        cursor.next = found.next_position
         for change in found.changes:
             if size >= TURN_BYTES:
-                self._next = change.position
+                cursor.next = change.position
                 break
-            if self._is_sent(change):
+            if cursor.wants(change):
                 events.append(self._event(change, log))
                 size += len(events[-1])
         self.sent += len(events)
-        self.is_due = self._next <= last
+        self.is_due = cursor.next <= last
         if not self.is_due:
-            self._next = max(self._next, log.end)
-            self._sent_to = self._next
+            cursor.catch_up(log.end)
             if not self._is_caught_up:
                 self._is_caught_up = True
-                events.append(self._id(self._next, log) + b"event: caught-up\ndata: {}\n\n")
+                events.append(self._id(cursor.next, log) + b"event: caught-up\ndata: {}\n\n")
         return b"".join(events)
 
     def heartbeat(self) -> bytes:
         """Return a comment and the position, which no client takes for an event. Raises QueryRefusedError."""
         with self._reader.pinned(self.access) as (pinned, _):
-            return b": keep-alive\n" + self._id(self._next, _log_of(pinned)) + b"\n"
+            return b": keep-alive\n" + self._id(self._cursor.next, _log_of(pinned)) + b"\n"
 
     def wake(self, last_change: int) -> None:
         """Note the position of the table's newest change."""
-        self.is_due = self.is_due or last_change >= self._next
-
-    def _is_sent(self, change: TableChange) -> bool:
-        """Return False for a row that the stream has sent in this version, and for one removed before a snapshot.
-
-        A client that continues may come from a host that had a row at its last record only, so that it has not got
-        the row although it has changed before the client's position.
-        """
-        if self._sent_from <= change.changed < self._sent_to:
-            return False
-        return change.row is not None or change.changed >= self._removals_from
+        self.is_due = self.is_due or last_change >= self._cursor.next
 
     def _event(self, change: TableChange, log: ChangeLog) -> bytes:
         return self._id(change.position + 1, log) + b"data: " + _encode(change_event(change)) + b"\n\n"
@@ -101,13 +88,13 @@ class ChangeStream:
         key = self._query.key
         if key is not None:
             change = pinned.change_of(self.table, key)
-            is_new = change is not None and change.position >= self._next
-            end = max(self._next, pinned.last_change(self.table) + 1)
+            is_new = change is not None and change.position >= self._cursor.next
+            end = max(self._cursor.next, pinned.last_change(self.table) + 1)
             return TableChanges([change] if change is not None and is_new else [], end)
         return pinned.changes(
             self.table,
             prefix=self._query.prefix,
-            first=self._next,
+            first=self._cursor.next,
             most_rows=MOST_ROWS,
             most_bytes=TURN_BYTES,
             most_read=MOST_READ,
@@ -121,18 +108,15 @@ def _log_of(pinned: PinnedTables) -> ChangeLog:
     return log
 
 
-def _beginning(query: ChangeQuery, log: ChangeLog) -> tuple[int, int]:
-    """Return the first position, and the one from which removed rows are sent.
-
-    A stream of another log begins with all rows, and with the removed ones, which its client may still have.
-    """
+def _beginning(query: ChangeQuery, log: ChangeLog) -> ChangeCursor:
     match query.start:
         case "now":
-            return log.end, 0
+            return ChangeCursor.now(log)
         case "snapshot":
-            return 0, log.end
-        case StreamPosition(log=name, offset=offset):
-            return (log.base + offset if name == _name(log, query.table) else 0), 0
+            return ChangeCursor.snapshot(log)
+        case StreamPosition(log=name, offset=offset) if name == _name(log, query.table):
+            return ChangeCursor(log.base + offset, 0, continues=True)
+    return ChangeCursor.again()
 
 
 def _name(log: ChangeLog, table: str) -> str:

@@ -381,9 +381,10 @@ ALL: Final = (
     ),
     _final(
         Cause.ROW,
-        "not a valid row for the look-up table",
-        "A destination of type table accepts objects of at most 16 kB whose key is text or a whole number.",
-        "Publish a revision whose `key` and steps produce valid rows.",
+        "not a valid row, or a record without a key",
+        "A look-up table accepts objects of at most 16 kB whose key is text or a whole number. A compacted topic "
+        "accepts events with a key.",
+        "Publish a revision whose keys and steps produce valid rows and records.",
         whose=PIPE,
     ),
     _again(

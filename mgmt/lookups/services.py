@@ -12,7 +12,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Greatest
 from django.utils import timezone
 
-from dataplane.spec import PipeSpec, SpecError, TableDestination
+from dataplane.spec import PipeSpec, SpecError, TableDestination, TableSource, spec_to_builtins
 from dataplane.spec.names import NAME_PATTERN
 from dataplane.tables.access_tokens import LIFETIME_S, TableAccess, sign_access
 from dataplane.tables.lookups import VERSIONS_PER_US
@@ -26,9 +26,11 @@ from mgmt.errors import (
     TableInUseError,
     TableRemovedError,
 )
-from mgmt.lookups.queries.feeds import feeding, is_stream_fed
+from mgmt.lookups.loops import find_loop, tables_of
+from mgmt.lookups.queries.feeds import feeding, is_stream_fed, linked_pipes, reading
 from mgmt.lookups.row_files import NewRow, RowFileError
 from mgmt.models import LookupRow, LookupTable, PipeRevision, Tenant, User
+from mgmt.quotas.services import hold_tenant
 
 log = structlog.get_logger(__name__)
 
@@ -125,7 +127,7 @@ def delete_lookup_table(*, table: LookupTable, by: User | None = None) -> None:
     Locks the row, as publishing a revision does, because no constraint reaches into a spec.
     """
     LookupTable.objects.select_for_update().get(id=table.id)
-    if revision := _using(table, Q(spec__enrich__contains=[{"table": table.name}]) | feeding(table.name)):
+    if revision := _using(table, reading(table.name) | feeding(table.name)):
         raise TableInUseError(f"{revision} uses {table.name}. Publish a revision without it first.")
     _raise_version(table, by=1)
     LookupTable.objects.filter(id=table.id).update(state=LookupTable.State.REMOVED, row_count=0)
@@ -186,6 +188,11 @@ def check_tables(tenant_id: str, spec: PipeSpec) -> None:
         for name, to in spec.destinations.items()
         if isinstance(to, TableDestination)
     }
+    wanted |= {
+        source.table: f"$.sources.{name}.table"
+        for name, source in spec.sources.items()
+        if isinstance(source, TableSource)
+    }
     wanted |= {step.table: f"$.enrich[{number}].table" for number, step in reversed(list(enumerate(spec.enrich)))}
     if not wanted:
         return
@@ -195,6 +202,24 @@ def check_tables(tenant_id: str, spec: PipeSpec) -> None:
     missing = wanted.keys() - {table.name for table in held.order_by("id")}
     for name in sorted(missing, key=lambda name: wanted[name]):
         raise SpecError(wanted[name], f"needs one of your look-up tables, got {name}")
+
+
+def check_table_loops(tenant_id: str, spec: PipeSpec, pipe_id: str = "") -> None:
+    """Raise SpecError for a source of changes that the pipe itself would cause, directly or through other pipes.
+
+    The tenant stays locked until the transaction ends, so that two revisions cannot close a loop together.
+    pipe_id: the pipe whose next revision it is, "" for a new one
+    """
+    own = tables_of("this pipe", spec_to_builtins(spec))
+    if not (own.reads and own.writes):
+        return
+    hold_tenant(tenant_id)
+    if loop := find_loop(own, linked_pipes(tenant_id, but=pipe_id)):
+        source = next(
+            name for name, one in spec.sources.items() if isinstance(one, TableSource) and one.table == loop[0]
+        )
+        reason = f"needs a table that the pipe does not write, also not through other pipes: {' -> '.join(loop)}"
+        raise SpecError(f"$.sources.{source}.table", reason)
 
 
 def _raise_version(table: LookupTable, *, by: int) -> int:

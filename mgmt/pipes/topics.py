@@ -80,6 +80,8 @@ def _cleaned(purpose: Purpose) -> dict[str, str]:
 def output_plan(pipe: str, name: str, to: TopicDestination, shape: TopicShape) -> TopicPlan:
     """Return the desired topic of a destination of type `topic`."""
     config = topic_config(shape, to.retention_h * HOUR_MS)
+    if to.compacted:
+        config |= COMPACTED | {"retention.ms": "-1", "delete.retention.ms": str(to.retention_h * HOUR_MS)}
     return TopicPlan(output_topic(pipe, name), to.partitions, shape.replication, config)
 
 

@@ -211,6 +211,8 @@ def _why_not(to: object, state: str) -> str:
         return "a lake: recompute its table instead"
     if not isinstance(to, HttpDestination | TopicDestination):
         return "a look-up table: it has only the current row of each key"
+    if isinstance(to, TopicDestination) and to.compacted:
+        return "a compacted topic: earlier events would replace later ones"
     return "" if state == Destination.State.ACTIVE else f"{state or 'not deployed yet'}: resume it first"
 
 

@@ -49,7 +49,7 @@ def checked_next(*, source: Source, document: Any) -> tuple[str, SourceSchema | 
         raise PipeClosedError(f"{source.pipe.name} is closed. Open it again before you register a schema.")
     if is_read(source):
         raise SchemaError(
-            (), "needs an HTTP source: events that are read from a topic are not checked against a schema"
+            (), "needs an HTTP source: events that are read from a topic or a table are not checked against a schema"
         )
     newest = source.schemas.order_by("-number").first()
     before = None if newest is None else newest.document
@@ -64,7 +64,7 @@ def checked_next(*, source: Source, document: Any) -> tuple[str, SourceSchema | 
 
 
 def is_read(source: Source) -> bool:
-    """Return True if the newest revision reads the source from a Kafka topic, where a refused event would be lost."""
+    """Return True if the newest revision reads the source from a topic or a table, where a refused event is lost."""
     spec = source.pipe.revisions.order_by("-number").values_list("spec", flat=True).first() or {}
     kind: str = spec.get("sources", {}).get(source.name, {}).get("type", "http")
-    return kind == "kafka"
+    return kind != "http"

@@ -203,7 +203,8 @@ class Cluster:
         """Publish how destinations of a pipe are reached from now on (fields as in the spec)."""
         fernet = Fernet(self.fernet_key)
         signing = fernet.encrypt(SECRET.encode()).decode()
-        for name, to in self._parsed(destinations).destinations.items():
+        keyed = self._parsed(destinations, sources={"shop": {"key": "id"}})  # as a compacted topic needs it
+        for name, to in keyed.destinations.items():
             table = f"tab_{to.table}" if isinstance(to, TableDestination) else ""
             record = DestinationRecord(pipe, name, version or self.version(), state, to, [signing], table=table)
             if secret := credentials.get(name):

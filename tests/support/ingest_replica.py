@@ -41,7 +41,7 @@ def feeding_cluster(
 class Replica:
     """One ingest replica that a test may kill; it also reads topics `orders.*` of the cell's own broker, `theirs`."""
 
-    def __init__(self, cluster: Cluster, var: Path) -> None:
+    def __init__(self, cluster: Cluster, var: Path, name: str = "ingest-1") -> None:
         clusters = {"theirs": {"tenants": [TENANT], "topics": ["orders.*"]}}
         clusters["theirs"]["settings"] = {"bootstrap.servers": cluster.kafka, "session.timeout.ms": "6000"}  # type: ignore[assignment]
         file = var / "clusters.json"
@@ -50,11 +50,12 @@ class Replica:
         self.port = int(port)
         self._env = os.environ | cluster.env(str(var), self.port) | {"PENSTOCK_KAFKA_CLUSTERS": str(file)}
         self._env["PYTHONPATH"] = f"{ROOT}:{ROOT / 'platform'}"
-        self._log = var / "ingest.log"
+        self._name = name
+        self._log = var / f"{name}.log"
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "dataplane.ingest", "--replica", "ingest-1"]
+        command = [sys.executable, "-m", "dataplane.ingest", "--replica", self._name]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, cwd=ROOT, env=self._env, stdout=log, stderr=log)
 

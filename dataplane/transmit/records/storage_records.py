@@ -5,17 +5,20 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from dataplane.causes import Cause
 from dataplane.ledger.breakdown import Slice
 from dataplane.ledger.meta import META_HEADER, REPLAY_HEADER, Headers, encode_meta
 from dataplane.ledger.units import format_position
 from dataplane.names import LOOKUP_TOPIC, output_topic
 from dataplane.plan.encoding import EventEncoder
-from dataplane.spec import LakeDestination, TableDestination
+from dataplane.plan.stage import StageError
+from dataplane.spec import LakeDestination, TableDestination, TopicDestination
 from dataplane.tables.lookups import encode_row, row_key
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit.deliveries.delivery import Delivery
 from dataplane.transmit.destinations.targets import encoder_of
 from dataplane.transmit.records.table_row import RowMaker
+from dataplane.transmit.records.tombstones import Tombstones
 
 KEY_END: Final = b"\0"  # ends the destination's name in an egress key
 
@@ -25,7 +28,7 @@ class KeptRecord(NamedTuple):
 
     topic: str
     key: bytes | None
-    value: bytes
+    value: bytes | None
     headers: Headers
 
 
@@ -39,7 +42,25 @@ def record_maker(record: DestinationRecord, lake_topic: str) -> Maker:
             return lambda send: KeptRecord(lake_topic, send.key, send.body, _lake_headers(send))
         case TableDestination():
             return _row_maker(record.table, RowMaker(record.to))
-    return _topic_maker(output_topic(record.pipe, record.name), encoder_of(record))
+    topic, encoder = output_topic(record.pipe, record.name), encoder_of(record)
+    if isinstance(record.to, TopicDestination) and record.to.compacted:
+        return _compacted_maker(topic, encoder, Tombstones(record.to))
+    return _topic_maker(topic, encoder)
+
+
+def _compacted_maker(topic: str, encoder: EventEncoder | None, tombstones: Tombstones) -> Maker:
+    """Return a maker of records with a key, whose value is null if the event removes its key."""
+    keep = _topic_maker(topic, encoder)
+
+    def maker(send: Delivery) -> KeptRecord:
+        key = _own_key(send.key)
+        if not key:
+            raise StageError(Cause.ROW, "key: needs a value, because the topic is compacted")
+        if tombstones.removes(send.body, send.meta):
+            return KeptRecord(topic, key, None, _identity_headers(send))
+        return keep(send)
+
+    return maker
 
 
 def _topic_maker(topic: str, encoder: EventEncoder | None) -> Maker:

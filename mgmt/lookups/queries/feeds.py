@@ -1,4 +1,4 @@
-"""Readers and writers of a look-up table: revisions that enrich from it, and destinations that feed it.
+"""Readers and writers of a look-up table: revisions that use its rows or changes, and destinations that feed it.
 
 A table that a destination has ever fed is a *stream-fed* table: its rows are on the hosts of the data plane, and only
 those that were entered manually are in Postgres, too.
@@ -11,10 +11,13 @@ from typing import Any, NamedTuple
 import msgspec
 from django.db.models import BooleanField, F, Func, Q, Value
 
+from mgmt.lookups.loops import PipeTables, tables_of
 from mgmt.models import LookupTable, PipeRevision
 
 _ANY_TABLE = '$.destinations.* ? (@.type == "table")'
 _THIS_TABLE = '$.destinations.* ? (@.type == "table" && @.table == $name)'
+_ANY_CHANGES = '$.sources.* ? (@.type == "table")'
+_THESE_CHANGES = '$.sources.* ? (@.type == "table" && @.table == $name)'
 
 
 class TableFeed(NamedTuple):
@@ -26,9 +29,9 @@ class TableFeed(NamedTuple):
 
 
 def revisions_using(table: LookupTable) -> list[PipeRevision]:
-    """Return the revisions, live or to come, that read the table."""
+    """Return the revisions, live or to come, that read the table or its changes."""
     found = PipeRevision.objects.filter(
-        pipe__tenant_id=table.tenant_id, state__in=PipeRevision.IN_USE, spec__enrich__contains=[{"table": table.name}]
+        reading(table.name), pipe__tenant_id=table.tenant_id, state__in=PipeRevision.IN_USE
     )
     return list(found.select_related("pipe").order_by("pipe__name", "number"))
 
@@ -40,7 +43,7 @@ def feeds_of(tables: Iterable[LookupTable]) -> Mapping[str, list[TableFeed]]:
     if by_name:
         tenants = {tenant for tenant, _ in by_name}
         revisions = PipeRevision.objects.filter(
-            _has_destination(_ANY_TABLE), pipe__tenant_id__in=tenants, state__in=PipeRevision.IN_USE
+            _has_part(_ANY_TABLE), pipe__tenant_id__in=tenants, state__in=PipeRevision.IN_USE
         )
         rows = revisions.values_list("pipe__tenant_id", "pipe_id", "pipe__name", "spec__destinations")
         for tenant, pipe_id, pipe_name, destinations in rows:
@@ -66,7 +69,7 @@ def stream_fed(tables: Sequence[LookupTable]) -> set[str]:
         return set()
     since = min(table.created_at for table in tables)
     current = Q(state__in=PipeRevision.IN_USE) | Q(created_at__gte=since)
-    found = PipeRevision.objects.filter(current, _has_destination(_ANY_TABLE), pipe__tenant_id=tables[0].tenant_id)
+    found = PipeRevision.objects.filter(current, _has_part(_ANY_TABLE), pipe__tenant_id=tables[0].tenant_id)
     rows = list(found.values_list("state", "created_at", "spec__destinations"))
     return {
         table.id
@@ -83,11 +86,25 @@ def _fed_names(destinations: Mapping[str, Any]) -> set[str]:
     return {to["table"] for to in destinations.values() if to.get("type") == "table"}
 
 
+def linked_pipes(tenant_id: str, *, but: str = "") -> list[PipeTables]:
+    """Return the tables of each revision, live or to come, with a source of type table; `but`: a pipe to leave out."""
+    found = PipeRevision.objects.filter(
+        _has_part(_ANY_CHANGES), pipe__tenant_id=tenant_id, state__in=PipeRevision.IN_USE
+    )
+    rows = found.exclude(pipe_id=but).order_by("pipe__name", "number").values_list("pipe__name", "spec")
+    return [tables_of(name, spec) for name, spec in rows]
+
+
+def reading(table: str) -> Q:
+    """Return the condition that a revision's spec enriches from the table with this name, or reads its changes."""
+    return Q(spec__enrich__contains=[{"table": table}]) | _has_part(_THESE_CHANGES, name=table)
+
+
 def feeding(table: str) -> Q:
     """Return the condition that a revision's spec has a destination of the table with this name."""
-    return _has_destination(_THIS_TABLE, name=table)
+    return _has_part(_THIS_TABLE, name=table)
 
 
-def _has_destination(path: str, **variables: Any) -> Q:
+def _has_part(path: str, **variables: Any) -> Q:
     named = Value(msgspec.json.encode(variables).decode())
     return Q(Func(F("spec"), Value(path), named, function="jsonb_path_exists", output_field=BooleanField()))

@@ -21,7 +21,7 @@ _READING: Final = (
     "mode", "rules", "when", "to",
 )  # fmt: skip
 KINDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "http": ("url",), "topic": (), "lake": (), "table": ("table", "key", "remove_when"),
+    "http": ("url",), "topic": ("compacted", "remove_when"), "lake": (), "table": ("table", "key", "remove_when"),
 }  # fmt: skip
 # Formats of the encoding that each kind may have.
 ENCODING_FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -30,19 +30,30 @@ ENCODING_FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
 STARTS_IN_PAST: Final = ("http", "topic")  # kinds that may start with earlier events
 MAX_DIGITS: Final = 18  # of a number; a longer one is left as text
 SOURCE_PATHS: Final = ("event_time", "key", "id", "sequence")
+# Fields of the sources that the form creates. Those of type kafka are kept, and written as JSON.
+SOURCE_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "http": SOURCE_PATHS, "kafka": SOURCE_PATHS, "table": ("table", "from", "prefix"),
+}  # fmt: skip
 _SHOWN: Final = frozenset({"version", "sources", "normalize", "enrich", "routes", "transform", "destinations"})
 
 
 @dataclass(frozen=True)
 class SourceRow:
-    """Source as typed; `was` is its name in the base document."""
+    """Source as typed; `was` is its name in the base document. The other fields depend on the kind.
+
+    `start` is the document's `from`.
+    """
 
     name: str = ""
     was: str = ""
+    kind: str = "http"
     event_time: str = ""
     key: str = ""
     id: str = ""
     sequence: str = ""
+    table: str = ""
+    start: str = ""
+    prefix: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,6 +100,7 @@ class DestinationRow:
     url: str = ""
     table: str = ""
     key: str = ""
+    compacted: str = ""
     remove_when: str = ""
     format: str = ""
     subject: str = ""
@@ -216,10 +228,7 @@ def _read(document: Mapping[str, Any]) -> Draft:
         for name, one in document["destinations"].items()
     ]
     draft = Draft(
-        sources=tuple(
-            SourceRow(name, name, *(one.get(field) or "" for field in SOURCE_PATHS))
-            for name, one in document["sources"].items()
-        ),
+        sources=tuple(_source_row(name, one) for name, one in document["sources"].items()),
         normalize=_step_rows(document.get("normalize", [])),
         enrich=tuple(_enrich_row(one) for one in document.get("enrich", [])),
         destinations=tuple(rows),
@@ -236,9 +245,17 @@ def _step_rows(steps: Sequence[Mapping[str, Any]]) -> tuple[StepRow, ...]:
     return tuple(map(step_to_row, steps))
 
 
+def _source_row(name: str, one: Mapping[str, Any]) -> SourceRow:
+    kind = one.get("type", "http")
+    typed = {field: one.get(field) or "" for field in SOURCE_KINDS[kind] if field != "from"}
+    return SourceRow(name, name, kind, start=one.get("from", ""), **typed)
+
+
 def _destination_row(name: str, one: Mapping[str, Any]) -> DestinationRow:
     kind = one.get("type", "http")
     typed: dict[str, Any] = {field: one.get(field) or "" for field in KINDS[kind]}
+    if "compacted" in typed:
+        typed["compacted"] = "yes" if typed["compacted"] else ""
     encoding = one.get("encoding") or {}
     typed |= {field: str(encoding.get(field, "")) for field in ("format", "subject", "version")}
     return replace(DestinationRow(name, name, kind), beginning=one.get("from", ""), **typed)
@@ -269,12 +286,16 @@ def _refuse_twice(field: str, names: Sequence[str]) -> None:
 
 
 def _source(row: SourceRow, base: Mapping[str, Any]) -> dict[str, Any]:
-    known: dict[str, Any] = base.get("sources", {}).get(row.was, {"type": "http"})
+    known: dict[str, Any] = base.get("sources", {}).get(row.was, {})
+    if known.get("type", "http") != row.kind:
+        known = {"type": row.kind}
+    if row.kind == "table":
+        return {"type": "table", "table": row.table, "from": row.start or "now", "prefix": row.prefix}
     paths = {name: getattr(row, name).strip() or None for name in SOURCE_PATHS}
     if not paths["sequence"]:  # an absent field, because earlier releases of the data plane refuse it
         del paths["sequence"]
         known = {name: value for name, value in known.items() if name != "sequence"}
-    return known | paths
+    return {"type": row.kind} | known | paths
 
 
 def _destination(row: DestinationRow, base: Mapping[str, Any]) -> dict[str, Any]:
@@ -282,9 +303,15 @@ def _destination(row: DestinationRow, base: Mapping[str, Any]) -> dict[str, Any]
     known: dict[str, Any] = base.get("destinations", {}).get(row.was, {})
     kept = known if known.get("type", "http") == row.kind else {}
     typed: dict[str, Any] = {name: getattr(row, name).strip() for name in KINDS.get(row.kind, ())}
-    if not typed.get("remove_when", True):
-        typed["remove_when"] = None
     kept = {name: value for name, value in kept.items() if name not in ("encoding", "from")}
+    if row.kind == "topic":  # an absent field, because earlier releases of the data plane refuse it
+        kept = {name: value for name, value in kept.items() if name not in typed}
+        removes = row.compacted and typed["remove_when"]
+        typed = ({"compacted": True} if row.compacted else {}) | (
+            {"remove_when": typed["remove_when"]} if removes else {}
+        )
+    elif not typed.get("remove_when", True):
+        typed["remove_when"] = None
     if row.format in ENCODING_FORMATS.get(row.kind, ()):
         typed["encoding"] = {"format": row.format, "subject": row.subject.strip(), "version": _number(row.version)}
     if row.kind in STARTS_IN_PAST and row.beginning.strip():

@@ -30,7 +30,7 @@ _FIELDS: Final = (
     (re.compile(r"\.share$"), "Enter a number above 0 and up to 1"),
     (re.compile(r"\.(?:when|expr|key|remove_when)$"), "Enter an expression"),
 )
-_LOOKUP: Final = re.compile(r"^\$\.enrich\[\d+\]\.table$")
+_LOOKUP: Final = re.compile(r"^\$\.(?:enrich\[\d+\]|sources\.[^.]+)\.table$")
 _NO_NAME: Final = re.compile(r"^needs names of 1-40 .*|^needs 1-40 of a-z.*", re.DOTALL)
 _NAME_NEEDED: Final = "Use 1 to 40 characters of a-z, 0-9 and -, such as crm"
 # Beginnings of the reasons that a spec's checks report, with the field's text instead; the rest follows.
@@ -73,7 +73,18 @@ _PARTS: Final = (
     "otherwise",
     "destination",
 )
-_OWN_FIELDS: Final = ("event_time", "key", "id", "sequence", "url", "table", "remove_when", "from")
+_OWN_FIELDS: Final = (
+    "event_time",
+    "key",
+    "id",
+    "sequence",
+    "url",
+    "table",
+    "prefix",
+    "compacted",
+    "remove_when",
+    "from",
+)
 _ENCODING: Final = {"encoding": "format"} | {f"encoding.{name}": name for name in ("format", "subject", "version")}
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from mgmt.pipes.editor.draft import (
     ENCODING_FORMATS,
     KINDS,
+    SOURCE_PATHS,
     STARTS_IN_PAST,
     DestinationRow,
     Draft,
@@ -34,6 +35,12 @@ BEGINNING_HINT: Final = (
     "Enter earliest, or a time such as 2026-11-20T08:00:00Z: a new destination then also gets the events accepted "
     "since. Has no effect on an existing destination. Leave empty for new events only."
 )
+SOURCES: Final = (("http", "Events sent to ingest"), ("table", "Changes of a table"))
+KAFKA_SOURCE: Final = ("kafka", "Kafka topic")
+STARTS: Final = (("now", "Later changes only"), ("snapshot", "Current rows first, then changes"))
+START_HINT: Final = "Applies when the source begins. A source that has begun continues where it stopped."
+COMPACTIONS: Final = (("", "Every event, for the retention"), ("yes", "Last event of each key (compacted)"))
+REMOVE_HINT: Final = "The key of such an event gets a tombstone: a record without a value."
 DESTINATIONS: Final = (
     ("http", "HTTP endpoint"),
     ("topic", "Kafka topic"),
@@ -99,9 +106,9 @@ class DestinationChoices:
     error: str = ""
 
 
-def source_rows(draft: Draft) -> list[FormRow]:
-    """Return the rows of the sources."""
-    return _ended([_source(_Maker(draft, "source", place), row) for place, row in enumerate(draft.sources)])
+def source_rows(draft: Draft, tables: Sequence[str]) -> list[FormRow]:
+    """Return the rows of the sources; `tables` are the names of the tenant's look-up tables."""
+    return _ended([_source(_Maker(draft, "source", place), row, tables) for place, row in enumerate(draft.sources)])
 
 
 def step_rows(draft: Draft, of: str, steps: Sequence[StepRow], whose: str = "") -> list[FormRow]:
@@ -163,15 +170,36 @@ def _usable(row: FormRow, last: int) -> str:
     return {("up", 0): "down", ("down", last): "up"}.get((row.focus, row.place), row.focus)
 
 
-def _source(make: _Maker, row: SourceRow) -> FormRow:
+def _source(make: _Maker, row: SourceRow, tables: Sequence[str]) -> FormRow:
+    kinds = (*SOURCES, KAFKA_SOURCE) if row.kind == "kafka" else SOURCES
     fields = [
         make.field("name", "Name", row.name, example="web"),
+        make.field("kind", "Type", row.kind, kind="choice", choices=kinds, redraws=True),
+    ]
+    shown = _table_source_fields(make, row, tables) if row.kind == "table" else _event_fields(make, row)
+    used = {field.name.partition(".")[2] for field in shown}
+    kept = (*SOURCE_PATHS, "table", "start", "prefix")
+    hidden = {name: getattr(row, name) for name in kept if name not in used}
+    return make.row([*fields, *shown], {"was": row.was} | hidden)
+
+
+def _event_fields(make: _Maker, row: SourceRow) -> list[FormField]:
+    return [
         make.field("event_time", "Event time path", row.event_time, example="created_at"),
         make.field("key", "Key path", row.key, example="customer.id"),
         make.field("id", "Event id path", row.id, example="id"),
         make.field("sequence", "Sequence path", row.sequence, example="sequence"),
     ]
-    return make.row(fields, {"was": row.was})
+
+
+def _table_source_fields(make: _Maker, row: SourceRow, tables: Sequence[str]) -> list[FormField]:
+    names = dict.fromkeys([*([row.table] if row.table else []), *tables])
+    choices = [(name, name) for name in names] or [("", "No look-up table yet")]
+    return [
+        make.field("table", "Look-up table", row.table, kind="choice", choices=choices),
+        make.field("from", "Start with", row.start, of="start", kind="choice", choices=STARTS, hint=START_HINT),
+        make.field("prefix", "Keys that begin with (optional)", row.prefix, example="eu-"),
+    ]
 
 
 def _step(make: _Maker, row: StepRow) -> FormRow:
@@ -219,13 +247,16 @@ def _destination(make: _Maker, draft: Draft, row: DestinationRow) -> FormRow:
         "remove_when": ("Remove the row when (optional)", "expression", "body.deleted"),
     }
     own = KINDS.get(row.kind, ())
-    for name in own:
+    if row.kind == "topic":
+        fields += _compaction_fields(make, row)
+    for name in own if row.kind != "topic" else ():
         label, kind, example = shown[name]
         fields.append(make.field(name, label, getattr(row, name), kind=kind, example=example))
     encoding = _encoding_fields(make, row)
     fields += encoding.values()
     hidden = {name: getattr(row, name) for name in ("format", "subject", "version") if name not in encoding}
-    hidden |= {"was": row.was} | {name: getattr(row, name) for name in shown if name not in own}
+    posted = {field.name.partition(".")[2] for field in fields}
+    hidden |= {"was": row.was} | {name: getattr(row, name) for name in (*shown, "compacted") if name not in posted}
     if row.kind in STARTS_IN_PAST:
         about = {"of": "beginning", "example": "earliest", "hint": BEGINNING_HINT}
         fields.append(make.field("from", "Start with earlier events", row.beginning, **about))
@@ -233,6 +264,14 @@ def _destination(make: _Maker, draft: Draft, row: DestinationRow) -> FormRow:
         hidden["beginning"] = row.beginning
     hidden["test"] = row.test
     return make.row(fields, hidden, step_rows(draft, f"transform-{make.place}", row.steps, f" for {row.name}"))
+
+
+def _compaction_fields(make: _Maker, row: DestinationRow) -> list[FormField]:
+    choice = make.field("compacted", "Records kept", row.compacted, kind="choice", choices=COMPACTIONS, redraws=True)
+    if not row.compacted:
+        return [choice]
+    removes = {"kind": "expression", "example": "body.operation == 'delete'", "hint": REMOVE_HINT}
+    return [choice, make.field("remove_when", "Remove the key when (optional)", row.remove_when, **removes)]
 
 
 def _encoding_fields(make: _Maker, row: DestinationRow) -> dict[str, FormField]:

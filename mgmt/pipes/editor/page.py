@@ -1,7 +1,7 @@
 """Template context of the editor: a draft with its dry run."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Final
@@ -78,17 +78,17 @@ def digest_of(draft: Draft) -> str:
 
 def page_context(editing: EditorContext, draft: Draft) -> dict[str, Any]:
     """Return the context of the editor's template."""
-    draft, trial = _tried(editing, draft)
-    rows = fields.destination_rows(draft)
     tables = LookupTable.objects.filter(tenant=editing.tenant, state=LookupTable.State.LIVE).order_by("name")
     names = list(tables.values_list("name", flat=True))
+    draft, trial = _tried(editing, _with_first_table(draft, names))
+    rows = fields.destination_rows(draft)
     tests = tests_of(editing.tenant, [row.test for row in draft.destinations if row.test])
     return {
         "editing": editing,
         "pipe": editing.pipe,
         "draft": draft,
         "trial": trial,
-        "sources": fields.source_rows(draft),
+        "sources": fields.source_rows(draft, names),
         "normalize": fields.step_rows(draft, "normalize", draft.normalize),
         "enrich": fields.enrich_rows(draft, names),
         "tables": names,
@@ -105,6 +105,14 @@ def page_context(editing: EditorContext, draft: Draft) -> dict[str, Any]:
         "whole_error": draft.errors.get("", ""),
         "error_summary": error_summary(draft),
     }
+
+
+def _with_first_table(draft: Draft, names: Sequence[str]) -> Draft:
+    """Return the draft with the table that the browser shows as chosen, where none was chosen yet."""
+    if not names or all(row.table for row in draft.sources if row.kind == "table"):
+        return draft
+    rows = (replace(row, table=row.table or names[0]) if row.kind == "table" else row for row in draft.sources)
+    return replace(draft, sources=tuple(rows))
 
 
 def _tried(editing: EditorContext, draft: Draft) -> tuple[Draft, DryRunPanels]:

@@ -9,6 +9,7 @@ from django.http import QueryDict
 from dataplane.spec import SpecError
 from mgmt.pipes.editor.draft import (
     EVERYTHING,
+    SOURCE_KINDS,
     SOURCE_PATHS,
     DestinationRow,
     Draft,
@@ -28,6 +29,7 @@ _OF_DESTINATION: Final = (
     "url",
     "table",
     "key",
+    "compacted",
     "remove_when",
     "test",
     "format",
@@ -35,6 +37,7 @@ _OF_DESTINATION: Final = (
     "version",
     "beginning",
 )
+_OF_SOURCE: Final = ("name", "was", "kind", *SOURCE_PATHS, "table", "start", "prefix")
 MODES: Final = (EVERYTHING, "first", "all")
 
 
@@ -56,7 +59,7 @@ def _with_form(common: Draft, post: QueryDict) -> Draft:
     destinations = enumerate(_rows(post, "destination", *_OF_DESTINATION))
     return replace(
         common,
-        sources=tuple(SourceRow(*row) for row in _rows(post, "source", "name", "was", *SOURCE_PATHS)),
+        sources=tuple(_source(row, common.base) for row in _rows(post, "source", *_OF_SOURCE)),
         normalize=_steps(post, "normalize"),
         enrich=tuple(EnrichRow(*row) for row in _rows(post, "enrich", "table", "key", "into", "on_missing", "default")),
         mode=mode if mode in MODES else EVERYTHING,
@@ -68,6 +71,13 @@ def _with_form(common: Draft, post: QueryDict) -> Draft:
         destinations=tuple(_destination(row, _steps(post, f"transform-{place}")) for place, row in destinations),
         base=_carried(common.text, common.base),
     )
+
+
+def _source(row: Sequence[str], base: Mapping[str, Any]) -> SourceRow:
+    """Return the row; without a type it has that of the source of the base document."""
+    typed = dict(zip(_OF_SOURCE, row, strict=True))
+    known = base.get("sources", {}).get(typed["was"], {}).get("type", "http")
+    return SourceRow(**typed | {"kind": typed["kind"] if typed["kind"] in SOURCE_KINDS else known})
 
 
 def _destination(row: Sequence[str], steps: tuple[StepRow, ...]) -> DestinationRow:

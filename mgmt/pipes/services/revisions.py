@@ -30,7 +30,7 @@ from mgmt.errors import (
     UnchangedError,
 )
 from mgmt.event_types.queries import event_shapes_of
-from mgmt.lookups.services import check_tables
+from mgmt.lookups.services import check_table_loops, check_tables
 from mgmt.models import Destination, Pipe, PipeRevision, PortalLink, Source, User
 from mgmt.pipes.services.publishing import republish_pipe
 from mgmt.pipes.spec_check import check_encodings, check_sources, checked_spec
@@ -178,6 +178,7 @@ def check_for_tenant(tenant_id: str, spec: PipeSpec, pipe_id: str = "") -> None:
 
     The tables stay locked until the transaction ends. `pipe_id`: the pipe whose next revision it is.
     """
+    check_table_loops(tenant_id, spec, pipe_id)
     check_tables(tenant_id, spec)
     check_sources(tenant_id, spec)
     check_encodings(tenant_id, spec)

@@ -1,6 +1,6 @@
 """Service that spreads the keys of a pipe: the events of one key are distributed over all partitions."""
 
-from dataplane.spec import PipeSpec, has_keys, keeps_order, parse_pipe_spec, spec_to_builtins
+from dataplane.spec import PipeSpec, can_spread, keeps_order, parse_pipe_spec, spec_to_builtins
 from mgmt.errors import OrderNeededError, UnchangedError
 from mgmt.models import Pipe, PipeRevision, User
 from mgmt.pipes.services.revisions import current_revision, publish_revision
@@ -16,7 +16,7 @@ def spread_keys(*, pipe: Pipe, by: User) -> PipeRevision:
     spec = parse_pipe_spec(current_revision(pipe).spec)
     if why := _refusal(spec):
         raise OrderNeededError(why)
-    left = [name for name, source in spec.sources.items() if has_keys(source) and not source.spread_key]
+    left = [name for name, source in spec.sources.items() if can_spread(source)]
     if not left:
         raise UnchangedError(f"The keys of {pipe.name} are spread already, or its events have none.")
     document = spec_to_builtins(spec)

@@ -16,7 +16,7 @@ from django.db.models import F
 from dataplane.plan.expression_fields import expression_problem
 from dataplane.record_limits import CLIENT_MAX_BYTES
 from dataplane.schemas.shapes import ANY, either
-from dataplane.spec import HttpDestination, PipeSpec, parse_pipe_spec
+from dataplane.spec import DestinationSpec, HttpDestination, PipeSpec, parse_pipe_spec
 from dataplane.spec.storage import TopicDestination
 from mgmt import sandbox
 from mgmt.audit.services import record
@@ -248,10 +248,15 @@ def _revision(pipe: Pipe, number: int | None) -> PipeRevision:
     return row
 
 
+def _is_fitting(to: DestinationSpec) -> bool:
+    """Return False for a compacted topic, too: earlier events would replace later ones."""
+    return isinstance(to, HttpDestination) or (isinstance(to, TopicDestination) and not to.compacted)
+
+
 def _destinations(pipe: Pipe, number: int, spec: PipeSpec, wanted: Sequence[str]) -> list[str]:
     """Return the destinations to send to. Raises InvalidValue, naming the first that cannot be replayed to."""
     states = dict(pipe.destinations.values_list("name", "state"))
-    fitting = [name for name, to in spec.destinations.items() if isinstance(to, HttpDestination | TopicDestination)]
+    fitting = [name for name, to in spec.destinations.items() if _is_fitting(to)]
     active = [name for name in fitting if states.get(name) == Destination.State.ACTIVE]
     for name in wanted:
         if name not in spec.destinations:
@@ -259,6 +264,7 @@ def _destinations(pipe: Pipe, number: int, spec: PipeSpec, wanted: Sequence[str]
             raise InvalidValue("destinations", f"needs destinations of revision {number}, {names}; got {name[:40]}")
         if name not in fitting:
             kind = type(spec.destinations[name]).__struct_config__.tag
+            kind = "compacted topic" if kind == "topic" else kind
             hint = ": recompute its table instead" if kind == "lake" else ""
             raise InvalidValue("destinations", f"needs type http or topic, and {name} is a {kind}{hint}")
         if name not in active:

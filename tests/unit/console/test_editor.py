@@ -7,10 +7,10 @@ from django.http import QueryDict
 
 from dataplane.spec import SpecError, parse_pipe_spec, spec_to_builtins
 from mgmt.pipes.editor.actions import apply_action, with_url
-from mgmt.pipes.editor.draft import EVERYTHING, Draft, RouteRuleRow, draft_from_spec
+from mgmt.pipes.editor.draft import EVERYTHING, Draft, RouteRuleRow, SourceRow, draft_from_spec
 from mgmt.pipes.editor.dry_run import compared
 from mgmt.pipes.editor.errors import error_summary, in_words, ordered_errors, place_in_words, with_error
-from mgmt.pipes.editor.fields import rule_rows, step_rows
+from mgmt.pipes.editor.fields import rule_rows, source_rows, step_rows
 from mgmt.pipes.editor.posted import draft_from_post
 from mgmt.pipes.editor.steps import StepRow
 
@@ -19,6 +19,7 @@ FULL = {
         "shop": {"event_time": "at", "key": "who"},
         "till": {"id": "number"},
         "old": {"type": "kafka", "cluster": "main", "topic": "orders"},
+        "changes": {"type": "table", "table": "people", "from": "snapshot", "prefix": "p-"},
     },
     "normalize": [{"op": "explode", "path": "lines"}, {"op": "peek", "name": "lines", "share": 0.25}],
     "enrich": [
@@ -97,6 +98,48 @@ def test_beginning_is_typed_kept_and_removed():
     assert "from" not in draft_from_post(QueryDict(sent), document).document()["destinations"]["feed"]
     lake = QueryDict(f"{sent.replace('topic', 'lake')}&destination.beginning=earliest")
     assert "from" not in draft_from_post(lake, STORED).document()["destinations"]["feed"]
+
+
+def test_source_becomes_one_of_a_table_and_an_event_source_again():
+    sent = "destination.name=crm&destination.was=crm&destination.url=https://c.example.com&source.name=shop"
+    sent += "&source.was=shop&source.key=who&source.table=people&source.start=snapshot&source.prefix=p-"
+    table = draft_from_post(QueryDict(f"{sent}&source.kind=table"), STORED).document()
+    assert table["sources"] == {
+        "shop": {"type": "table", "table": "people", "from": "snapshot", "prefix": "p-"},
+    }
+    http = draft_from_post(QueryDict(f"{sent}&source.kind=http"), table).document()["sources"]["shop"]
+    assert http == {"type": "http", "event_time": None, "key": "who", "id": None}
+
+
+def test_fields_of_a_source_that_its_type_does_not_show_are_kept_hidden():
+    draft = replace(Draft(), sources=(SourceRow("web", kind="table", key="who", table="people"), SourceRow("shop")))
+    table, http = source_rows(draft, ["goods"])
+    assert [field.label for field in table.fields] == [
+        "Name",
+        "Type",
+        "Look-up table",
+        "Start with",
+        "Keys that begin with (optional)",
+    ]
+    assert [value for value, _ in table.fields[2].choices] == ["people", "goods"]
+    for row in (table, http):
+        names = [field.name for field in row.fields] + [name for name, _ in row.hidden]
+        assert sorted(names) == sorted(f"source.{name}" for name in SourceRow.__dataclass_fields__)
+    assert ("source.key", "who") in table.hidden
+
+
+def test_topic_is_compacted_and_plain_again():
+    sent = "destination.name=feed&destination.was=feed&destination.kind=topic&source.name=shop&source.key=id"
+    sent += "&destination.remove_when=body.row+==+null"
+    typed = QueryDict(f"{sent}&destination.compacted=yes")
+    document = draft_from_post(typed, STORED).document()
+    assert document["destinations"]["feed"] == {
+        "type": "topic",
+        "compacted": True,
+        "remove_when": "body.row == null",
+    }
+    assert parse_pipe_spec(draft_from_spec("p", document).document()) == parse_pipe_spec(document)
+    assert draft_from_post(QueryDict(sent), document).document()["destinations"]["feed"] == {"type": "topic"}
 
 
 def test_row_moves_and_its_button_keeps_the_focus():

@@ -4,7 +4,8 @@ import pytest
 
 from controlplane.topics import cluster_plans, first_readers
 from dataplane.names import AUDIT_TOPIC, CONTROL_TOPIC, DELAYS_S, LOOKUP_TOPIC, PURPOSES, Purpose
-from mgmt.pipes.topics import DAY_MS, RETENTION_MS, TopicShape, cell_plans
+from dataplane.spec import TopicDestination
+from mgmt.pipes.topics import DAY_MS, RETENTION_MS, TopicShape, cell_plans, output_plan
 
 SHAPE = TopicShape(partitions=4, replication=3, min_isr=2, retention_ms=dict(RETENTION_MS))
 
@@ -67,3 +68,11 @@ def test_each_lane_group_reads_its_own_topics():
         "penstock.c1.windows": ["penstock.c1.taps.g1"],
         "penstock.c1.lake": ["penstock.c1.lake.g1"],
     }
+
+
+def test_compacted_topic_keeps_the_last_record_of_each_key_and_its_tombstones_for_a_time():
+    plan = output_plan("pipe_1", "feed", TopicDestination(compacted=True, retention_h=24), SHAPE)
+    assert plan.config["cleanup.policy"] == "compact"
+    assert plan.config["retention.ms"] == "-1"
+    assert plan.config["delete.retention.ms"] == str(24 * 3_600_000)
+    assert output_plan("pipe_1", "feed", TopicDestination(), SHAPE).config["cleanup.policy"] == "delete"

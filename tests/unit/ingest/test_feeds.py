@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from dataplane.ingest.events import MAX_ATTRIBUTES, ReceivedEvent
-from dataplane.ingest.feeds import FeedKey, decoded, record_of, usable_headers, wanted
+from dataplane.ingest.feed import decoded
+from dataplane.ingest.feeds import FeedKey, record_of, usable_headers, wanted
 from dataplane.spec import KafkaSource, parse_pipe_spec
 from dataplane.spec.clusters import parse_clusters, why_not_readable
 from dataplane.tables.control import ControlTable

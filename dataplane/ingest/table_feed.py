@@ -1,0 +1,271 @@
+"""Feed of a source of type table: the changes of a look-up table's rows, from this host's index of changes.
+
+Kafka's group protocol chooses the one replica that reads: the replicas subscribe to the look-up topic, which has one
+partition, without fetching it. The committed offset is the position in that topic up to which every change is ACKed;
+its metadata has the id of the topic. Positions are the same on every host, so any replica continues, under the same
+ids of events. A replica that replaces a killed one waits until its own host has every record before that position.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, Self
+from uuid import UUID, uuid5
+
+import msgspec
+from confluent_kafka import OFFSET_END, Consumer, KafkaException, TopicPartition
+from msgspec import Raw, Struct
+
+from dataplane.ingest.events import ReceivedEvent, RecordOrigin
+from dataplane.ingest.feed import REQUEST_S, Feed, Intake, checked, group_settings
+from dataplane.ledger.meta import CONTENT_TYPE
+from dataplane.names import LOOKUP_TOPIC
+from dataplane.runtime.lookups import Lookups
+from dataplane.tables.change_cursor import ChangeCursor
+from dataplane.tables.lookup_store import lookup_folder
+from dataplane.tables.optional_files import OptionalFiles
+from dataplane.tables.pinned_tables import ChangeLog, PinnedTables, TableChange
+from dataplane.tables.query_protocol import change_event
+
+POLL_S: Final = 0.2
+SESSION_MS: Final = 10_000  # after which another replica takes the place of a killed one
+MOST_BYTES: Final = 1024 * 1024  # of the rows of one turn
+MOST_READ: Final = 10_000  # entries of the index that one turn reads
+_IDS: Final = UUID("0f4c3c53-6e6b-5d0b-9f6a-5f6f4a2a7c11")  # namespace of the ids made from row and version
+
+
+class TableFeedKey(NamedTuple):
+    """Identity of a feed: one source of one pipe, and the table whose changes it reads."""
+
+    pipe: str
+    source: str
+    tenant: str
+    table: str
+    start: str
+    prefix: str
+
+    @property
+    def origin(self) -> str:
+        """What is read, for the log."""
+        return f"changes of table {self.table}"
+
+
+class TableChangeEvent(Struct, frozen=True):
+    """Body of an event. `row`: None if the row was removed."""
+
+    table: str
+    key: str
+    operation: Literal["upsert", "delete"]
+    row: Raw | None
+    version: str
+    changed_at: str | None
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+class FeedPosition(Struct, array_like=True, frozen=True):
+    """Committed position of a feed. Its text is the metadata of the committed offset.
+
+    log:    id of the look-up topic
+    since:  offset at which the source began: rows that were removed before it are left out of a snapshot
+    offset: next offset in that topic; 0: all rows, also those of an earlier topic
+    """
+
+    log: str
+    since: int
+    offset: int = 0
+
+    @classmethod
+    def committed(cls, partition: TopicPartition) -> Self | None:
+        """Return the position of a committed offset; None if there is none."""
+        if partition.offset < 0:
+            return None
+        stored: Self = msgspec.json.decode(partition.metadata, type=cls)
+        return msgspec.structs.replace(stored, offset=partition.offset)
+
+    def partition(self) -> TopicPartition:
+        """Return the offset to commit."""
+        return TopicPartition(LOOKUP_TOPIC, 0, self.offset, _encode((self.log, self.since)).decode())
+
+    def cursor(self, log: ChangeLog, *, is_first: bool) -> ChangeCursor | None:
+        """Return what a reader gets after this position; None while the host lacks earlier records.
+
+        is_first: the source begins; otherwise a row that was repeated may have changed before, on another host
+        """
+        if self.log != log.topic_id:  # recreated
+            return ChangeCursor.again()
+        if log.end < log.base + max(self.offset, self.since):
+            return None
+        first = log.base + self.offset if self.offset else 0
+        return ChangeCursor(first, log.base + self.since, continues=not is_first)
+
+    def at(self, cursor: ChangeCursor, log: ChangeLog) -> Self:
+        """Return the position at which a cursor is. Rows of an earlier topic have none: reading begins again there."""
+        since = self.since if self.log == log.topic_id else 0
+        return type(self)(log.topic_id, since, max(0, cursor.next - log.base))
+
+
+def started(start: str, topic_end: int, log: ChangeLog) -> FeedPosition | None:
+    """Return the first position of a source; None while the host lacks records that the topic has. Pure.
+
+    start:     `now` or `snapshot`
+    topic_end: offset after the last record of the look-up topic
+    """
+    if log.end - log.base < topic_end:
+        return None
+    return FeedPosition(log.topic_id, topic_end, topic_end if start == "now" else 0)
+
+
+def event_of(change: TableChange, want: TableFeedKey, table_id: str) -> ReceivedEvent:
+    """Return a change as an event. Its id names a version of a row, so every repeat of the change has the same one."""
+    sent = change_event(change)
+    body = _encode(TableChangeEvent(want.table, sent.key, sent.operation, sent.row, sent.version, sent.changed_at))
+    name = f"{want.pipe}/{want.source}/{table_id}/{change.version}/{change.key}"
+    origin = RecordOrigin(str(uuid5(_IDS, name)), change.key)
+    return ReceivedEvent(body, None, [(CONTENT_TYPE, b"application/json")], sent.changed_at, origin)
+
+
+class TableRows:
+    """This host's copy of the tables, opened with the first feed that needs it."""
+
+    def __init__(self, var: Path, kafka: str, files: OptionalFiles) -> None:
+        self.kafka = kafka
+        self._folder, self._files = lookup_folder(var), files
+        self._lookups: Lookups | None = None
+
+    def open(self) -> None:
+        """Open the store, and start its replication if no other process of the host does it."""
+        if self._lookups is None:
+            self._lookups = Lookups(self._folder, self.kafka, self._files)
+
+    @contextmanager
+    def pinned(self) -> Iterator[PinnedTables | None]:
+        """Pin a snapshot of all tables; None while the disk cannot take them."""
+        store = self._lookups.opened() if self._lookups is not None else None
+        pinned = store.pin() if store is not None else None
+        try:
+            yield pinned
+        finally:
+            if pinned is not None:
+                pinned.close()
+
+    def close(self) -> None:
+        """Close the store, if it is open."""
+        if self._lookups is not None:
+            self._lookups.close()
+
+
+class _Turn(NamedTuple):
+    """Changes to offer, and where reading continues after them. `caught_up`: end of the log, if none follow."""
+
+    events: Sequence[ReceivedEvent]
+    next: int
+    caught_up: int | None
+    log: ChangeLog
+
+
+class TableFeed(Feed):
+    """Reader of a table's changes."""
+
+    def __init__(self, want: TableFeedKey, rows: TableRows, intake: Intake) -> None:
+        super().__init__(want, intake)
+        self.want = want
+        self._rows = rows
+        self._is_assigned = False
+        self._position: FeedPosition | None = None
+        self._cursor: ChangeCursor | None = None
+        rows.open()
+
+    def open(self) -> Any:
+        """Return a consumer that has joined the group of the source, which is one of the table."""
+        self._is_assigned = False
+        settings = {"bootstrap.servers": self._rows.kafka, "session.timeout.ms": SESSION_MS}
+        consumer = Consumer(settings | group_settings(self.want, self.want.table))
+        consumer.subscribe([LOOKUP_TOPIC], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
+        return consumer
+
+    async def turn(self, consumer: Any) -> None:
+        """Offer the changes that follow, if this replica reads the source, and commit the position after them."""
+        message = await asyncio.to_thread(consumer.poll, 0)
+        if message is not None:
+            checked(message)
+        if not self._is_assigned:
+            await self.rest(POLL_S)
+            return
+        if self._cursor is None:
+            await asyncio.to_thread(self._begin, consumer)
+        most = await self.wait_for_room()
+        found = await asyncio.to_thread(self._read, most)
+        if found is None or self._cursor is None or self._position is None:
+            await self.rest(POLL_S)
+            return
+        if found.events and not await self.all_taken(list(found.events)):
+            return
+        self._cursor.next = found.next
+        if found.caught_up is not None:
+            self._cursor.catch_up(found.caught_up)
+        if found.events:
+            self._position = self._position.at(self._cursor, found.log)
+            await asyncio.to_thread(consumer.commit, offsets=[self._position.partition()], asynchronous=False)
+        if found.caught_up is not None:
+            await self.rest(POLL_S)
+
+    def _begin(self, consumer: Any) -> None:
+        """Set the cursor, if this host has every record before it. A first position is committed before reading."""
+        with self._rows.pinned() as pinned:
+            log = pinned.change_log() if pinned is not None else None
+        if log is None:
+            return
+        is_first = self._position is None
+        if self._position is None:
+            _, end = consumer.get_watermark_offsets(TopicPartition(LOOKUP_TOPIC, 0), timeout=REQUEST_S, cached=False)
+            position = started(self.want.start, end, log)
+            if position is None:
+                return
+            consumer.commit(offsets=[position.partition()], asynchronous=False)
+            self._position = position
+        self._cursor = self._position.cursor(log, is_first=is_first)
+
+    def _read(self, most: int) -> _Turn | None:
+        """Return the next changes; None while this host does not have the table, or its index is not complete."""
+        with self._rows.pinned() as pinned:
+            log = pinned.change_log() if pinned is not None else None
+            if pinned is None or log is None or self._cursor is None or self._position is None:
+                return None
+            table = pinned.table(self.want.tenant, self.want.table)
+            if table is None or table.state == "removed":
+                return None
+            if self._position.log != log.topic_id:  # the topic was recreated meanwhile
+                self._cursor = ChangeCursor.again()
+                self._position = self._position.at(self._cursor, log)
+            cursor = self._cursor
+            found = pinned.changes(
+                table.table,
+                prefix=self.want.prefix,
+                first=cursor.next,
+                most_rows=most,
+                most_bytes=MOST_BYTES,
+                most_read=MOST_READ,
+            )
+            caught_up = log.end if found.next_position > pinned.last_change(table.table) else None
+        wanted = [event_of(one, self.want, table.table) for one in found.changes if cursor.wants(one)]
+        return _Turn(wanted, found.next_position, caught_up, log)
+
+    def _assigned(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+        """Become the reader. The consumer fetches nothing."""
+        if not partitions:
+            return
+        (known,) = consumer.committed(partitions, timeout=REQUEST_S)
+        if known.error is not None:
+            raise KafkaException(known.error)
+        # Kafka forgets the offset with a deleted topic. This replica's own position is at worst an earlier one.
+        self._position = FeedPosition.committed(known) or self._position
+        self._cursor = None
+        consumer.assign([TopicPartition(LOOKUP_TOPIC, 0, OFFSET_END)])
+        consumer.pause([TopicPartition(LOOKUP_TOPIC, 0)])
+        self._is_assigned = True
+
+    def _revoked(self, _consumer: Any, _partitions: list[TopicPartition]) -> None:
+        self._is_assigned, self._cursor = False, None

@@ -43,7 +43,7 @@ class FedSource(Protocol):
 
 
 class Intake(NamedTuple):
-    """How a feed hands over events: within the tenant's quota, each until it is stored."""
+    """Functions that take the events of a feed: within the tenant's quota, each until it is stored."""
 
     take: TakeFeedEvents
     room: Room

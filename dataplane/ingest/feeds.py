@@ -21,7 +21,7 @@ from dataplane.ingest.events import (
     is_attribute_value,
 )
 from dataplane.ingest.feed import REQUEST_S, Feed, Intake, checked, group_settings
-from dataplane.ingest.table_feed import TableFeed, TableFeedKey, TableRows
+from dataplane.ingest.table_feed import HostTables, TableChangeFeed, TableFeedKey
 from dataplane.ledger.meta import CE_PREFIX, CONTENT_TYPE, Headers
 from dataplane.ledger.traceparent import TRACEPARENT, is_traceparent
 from dataplane.spec import KafkaSource, TableSource
@@ -47,7 +47,7 @@ class FeedKey(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """What is read, for the log."""
+        """Return what is read, for the log."""
         return f"{self.topic} of {self.cluster}"
 
 
@@ -205,7 +205,7 @@ class SourceFeeds:
         clusters: Clusters,
         table: ControlTable,
         intake: Intake,
-        rows: TableRows,
+        rows: HostTables,
         *,
         type_header: TypeHeader,
     ) -> None:
@@ -239,7 +239,7 @@ class SourceFeeds:
 
     def _feed(self, want: FeedKey | TableFeedKey) -> Feed:
         if isinstance(want, TableFeedKey):
-            return TableFeed(want, self._rows, self._intake)
+            return TableChangeFeed(want, self._rows, self._intake)
         settings = self._clusters[want.cluster].settings
         return KafkaFeed(want, settings, self._intake, dropped=self._note_dropped, type_header=self._type_header)
 

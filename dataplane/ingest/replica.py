@@ -30,7 +30,7 @@ from dataplane.ingest.rejections import RejectedEvent, RejectionBook
 from dataplane.ingest.route import SourceRoute, Stamper
 from dataplane.ingest.schemas import check_of, reject_mismatch
 from dataplane.ingest.stamp import PartitionSpreader, key_bytes, partition_of
-from dataplane.ingest.table_feed import TableRows
+from dataplane.ingest.table_feed import HostTables
 from dataplane.ingest.time_slice import TimeSlice
 from dataplane.ingest.traces import IngestTracing
 from dataplane.ingest.version_traffic import TrafficBook
@@ -130,7 +130,7 @@ class IngestReplica:
             settings.clusters,
             self.table,
             Intake(self._take_fed, self._room, settings.max_event_bytes),
-            TableRows(settings.var, settings.kafka, self._files),
+            HostTables(settings.var, settings.kafka, self._files),
             type_header=self._type_header,
         )
         self.meters = TenantMeters(self.table, settings.quotas, settings.in_flight_bytes)

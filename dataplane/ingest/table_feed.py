@@ -47,7 +47,7 @@ class TableFeedKey(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """What is read, for the log."""
+        """Return what is read, for the log."""
         return f"changes of table {self.table}"
 
 
@@ -127,7 +127,7 @@ def event_of(change: TableChange, want: TableFeedKey, table_id: str) -> Received
     return ReceivedEvent(body, None, [(CONTENT_TYPE, b"application/json")], sent.changed_at, origin)
 
 
-class TableRows:
+class HostTables:
     """This host's copy of the tables, opened with the first feed that needs it."""
 
     def __init__(self, var: Path, kafka: str, files: OptionalFiles) -> None:
@@ -166,10 +166,10 @@ class _Turn(NamedTuple):
     log: ChangeLog
 
 
-class TableFeed(Feed):
+class TableChangeFeed(Feed):
     """Reader of a table's changes."""
 
-    def __init__(self, want: TableFeedKey, rows: TableRows, intake: Intake) -> None:
+    def __init__(self, want: TableFeedKey, rows: HostTables, intake: Intake) -> None:
         super().__init__(want, intake)
         self.want = want
         self._rows = rows

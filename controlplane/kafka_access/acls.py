@@ -17,6 +17,7 @@ KafkaRole = Literal["ingest", "cells", "control", "web", "tables"]
 KafkaOperation = Literal["read", "write", "create", "delete", "alter", "alter_configs", "describe_configs"]
 PREFIX: Final = "penstock."
 OUTPUT_PREFIX: Final = f"{PREFIX}out."
+FEED_GROUPS: Final = f"{PREFIX}pipe_"  # of table sources, which name their pipe
 USER_PREFIX: Final = "penstock-"  # of the principals of roles
 CUSTOMER_PREFIX: Final = "customer-"  # of the principals of tenants
 ROLES: Final[Mapping[KafkaRole, str]] = MappingProxyType(
@@ -60,8 +61,9 @@ def role_acls(role: KafkaRole) -> list[Acl]:
                 Acl(user, "topic", OUTPUT_PREFIX, "write", prefixed=True, denied=True),
                 Acl(user, "topic", CONTROL_TOPIC, "write", denied=True),
                 Acl(user, "topic", LOOKUP_TOPIC, "write", denied=True),
-                *_reads(user, topics=(CONTROL_TOPIC, HEARTBEAT_TOPIC)),
+                *_reads(user, topics=(CONTROL_TOPIC, HEARTBEAT_TOPIC, LOOKUP_TOPIC)),
                 *_reads(user, groups=("penstock-control-reader", "penstock-peer-reader")),
+                *_prefixed(user, "group", FEED_GROUPS, ("read",)),
             ]
         case "cells":
             return [

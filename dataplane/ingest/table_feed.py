@@ -14,11 +14,12 @@ from typing import Any, Final, Literal, NamedTuple, Self
 from uuid import UUID, uuid5
 
 import msgspec
-from confluent_kafka import OFFSET_END, Consumer, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_END, KafkaException, TopicPartition
 from msgspec import Raw, Struct
 
 from dataplane.ingest.events import ReceivedEvent, RecordOrigin
 from dataplane.ingest.feed import REQUEST_S, Feed, Intake, checked, group_settings
+from dataplane.kafka_clients import make_consumer
 from dataplane.ledger.meta import CONTENT_TYPE
 from dataplane.names import LOOKUP_TOPIC
 from dataplane.runtime.lookups import Lookups
@@ -182,7 +183,7 @@ class TableChangeFeed(Feed):
         """Return a consumer that has joined the group of the source, which is one of the table."""
         self._is_assigned = False
         settings = {"bootstrap.servers": self._rows.kafka, "session.timeout.ms": SESSION_MS}
-        consumer = Consumer(settings | group_settings(self.want, self.want.table))
+        consumer = make_consumer(settings | group_settings(self.want, self.want.table))
         consumer.subscribe([LOOKUP_TOPIC], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
         return consumer
 

@@ -12,6 +12,8 @@ from controlplane.kafka_access.acls import (
     role_acls,
     role_user,
 )
+from dataplane.ingest.feed import group_settings
+from dataplane.ingest.table_feed import TableFeedKey
 from dataplane.names import (
     AUDIT_TOPIC,
     CONTROL_TOPIC,
@@ -43,7 +45,10 @@ def allowed(acls: list[Acl], operation: str) -> set[str]:
 
 def test_ingest_writes_events_and_reports_and_reads_no_event():
     acls = role_acls("ingest")
-    assert allowed(acls, "read") == {CONTROL_TOPIC, HEARTBEAT_TOPIC}
+    assert allowed(acls, "read") == {CONTROL_TOPIC, HEARTBEAT_TOPIC, LOOKUP_TOPIC}
+    group = group_settings(TableFeedKey("pipe_a", "src", "ten_a", "tab_a", "now", ""), "tab_a")["group.id"]
+    assert may(acls, "read", "group", group)
+    assert not may(acls, "read", "group", "penstock.tail")
     assert allowed(acls, "write") == {*CELL_TOPICS, AUDIT_TOPIC, HEARTBEAT_TOPIC}
 
 

@@ -28,7 +28,20 @@ _FIRST, _LAST = "penstock-backup.json", "penstock-backup-end.json"
 _RESTORING: Final = "restoring"  # folder in var/: a restore that has not ended
 # Made again at each start, or of development. All else is kept, so that a new kind of data is not missed.
 _NOT_KEPT: Final = frozenset(
-    {"log", "run", "spark", "spark-home", "test", "bench", "coverage", "client", "docs-site", "once", _RESTORING}
+    {
+        "log",
+        "run",
+        "spark",
+        "spark-home",
+        "test",
+        "bench",
+        "coverage",
+        "client",
+        "docs-site",
+        "docs-doctrees",
+        "once",
+        _RESTORING,
+    }
 )
 _DATA: Final = ("kafka", "postgres", "data", "lake")  # a box that has one of these is not overwritten
 _BLOCK: Final = 1024 * 1024

@@ -49,16 +49,16 @@ def record_maker(record: DestinationRecord, lake_topic: str) -> Maker:
 
 
 def _compacted_maker(topic: str, encoder: EventEncoder | None, tombstones: Tombstones) -> Maker:
-    """Return a maker of records with a key, whose value is null if the event removes its key."""
+    """Return a maker of records whose key is that of the source alone; the value is null if the event removes it."""
     keep = _topic_maker(topic, encoder)
 
     def maker(send: Delivery) -> KeptRecord:
-        key = _own_key(send.key)
+        key = (_own_key(send.key) or b"").removeprefix(send.meta.pipe.encode() + KEY_END)
         if not key:
             raise StageError(Cause.ROW, "key: needs a value, because the topic is compacted")
         if tombstones.removes(send.body, send.meta):
             return KeptRecord(topic, key, None, _identity_headers(send))
-        return keep(send)
+        return keep(send)._replace(key=key)
 
     return maker
 

@@ -76,8 +76,12 @@ class Queries:
 
     def _workers(self) -> list[psutil.Process]:
         assert self._process is not None
-        known = psutil.Process(self._process.pid).children(recursive=True)
-        return [one for one in known if "pyspark.daemon" in " ".join(one.cmdline()) and not one.children()]
+        found = []
+        for one in psutil.Process(self._process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):  # it has ended
+                if "pyspark.daemon" in " ".join(one.cmdline()) and not one.children():
+                    found.append(one)
+        return found
 
     def checkpoint(self, query: str) -> Path:
         return self._var / "data" / "checkpoints" / self._cluster.cell / f"{query}.g1"

@@ -54,10 +54,10 @@ status: $(RUN_STAMP) ## say what runs
 archive: $(RUN_STAMP) ## archive the classes of Spark and Kafka once, so that they start in half the time from then on
 	@$(BIN)/python -m localbox archive
 
-backup: $(RUN_STAMP) ## copy everything that the box keeps to FILE=, a new file outside of var/; a running box is stopped meanwhile
+backup: $(RUN_STAMP) ## copy everything that the stopped box keeps to FILE=, a new file outside of var/
 	@$(BIN)/python -m localbox backup "$(FILE)"
 
-restore: $(RUN_STAMP) ## bring back the backup in FILE=, into a var/ without data
+restore: $(RUN_STAMP) ## bring back the backup in FILE=, into an empty var/
 	@$(BIN)/python -m localbox restore "$(FILE)"
 
 secrets: $(RUN_STAMP) ## print fresh secrets as lines for .env, which the containers need

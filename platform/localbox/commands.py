@@ -12,10 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from localbox.backups import check_backup, check_restored, restore_backup, write_backup
-from localbox.catalogue import DEMO, DRAIN_S, programs, replicas
+from localbox.backups import restore_backup, write_backup
+from localbox.catalogue import DRAIN_S, programs, replicas
 from localbox.end_processes import wait_gone
-from localbox.errors import BoxError
 from localbox.kafka_training import ensure_kafka_archive
 from localbox.settings import ROOT, BoxSettings
 from localbox.spark import ensure_spark
@@ -32,7 +31,6 @@ def up(settings: BoxSettings, *, names: Sequence[str] = (), extra: Sequence[str]
         _print_programs(snapshot)
         _print_links(settings)
         return 0
-    check_restored(settings)
     if detach:
         return _up_detached(settings, names, extra)
     print(f"penstock starts at {settings.var}", flush=True)
@@ -80,40 +78,22 @@ def status(settings: BoxSettings) -> int:
 
 
 def backup(settings: BoxSettings, archive: Path) -> int:
-    """Write an archive of everything that the box keeps. A running box is stopped, and started again whatever happens.
-
-    Raises BoxError.
-    """
-    check_backup(settings, archive)
-    snapshot = living(settings)
-    if snapshot is None:
-        _report_backup(settings, archive)
-        return 0
-    names = {program.name for program in snapshot.programs}
-    if not {program.name for program in programs(settings)} <= names:
-        raise BoxError("the box runs some of its programs only: stop it first, with `make down`.")
-    stopped = time.monotonic()
-    down(settings)
-    try:
-        _report_backup(settings, archive)
-    finally:
-        code = _up_detached(settings, (), [name for name in DEMO if name in names])
-    print(f"the box is up again; it did not accept events for {time.monotonic() - stopped:.0f} s")
-    return code
-
-
-def restore(settings: BoxSettings, archive: Path) -> int:
-    """Bring back the archive into a directory without data of a box. Raises BoxError."""
-    summary = restore_backup(settings, archive)
-    print(f"restored {summary.files:,} files, {summary.size:,} bytes, to {settings.var}; start with `make up`")
-    return 0
-
-
-def _report_backup(settings: BoxSettings, archive: Path) -> None:
+    """Write an archive of everything that the stopped box keeps. Raises BoxError."""
     summary = write_backup(settings, archive, now=datetime.now(UTC))
     print(f"{archive}: {summary.files:,} files, {summary.size:,} bytes, compressed {archive.stat().st_size:,}")
     if not (settings.var / "secrets.env").exists():
         print("Keep PENSTOCK_SECRET_KEY and PENSTOCK_FERNET_KEYS, too: the archive does not contain them.")
+    if settings.env.get("PENSTOCK_LAKES"):
+        print("Back up the stores of PENSTOCK_LAKES before the box starts again: the archive does not contain them.")
+    return 0
+
+
+def restore(settings: BoxSettings, archive: Path) -> int:
+    """Bring back the archive into a var/ without anything of a box. Raises BoxError."""
+    summary = restore_backup(settings, archive)
+    what = f"{summary.files:,} files, {summary.size:,} bytes," if summary else "the rest of an interrupted restore"
+    print(f"restored {what} to {settings.var}; start with `make up`")
+    return 0
 
 
 def sign_in_url(settings: BoxSettings) -> str | None:

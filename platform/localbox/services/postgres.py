@@ -114,10 +114,11 @@ def prepare(*, binaries: Path, data: Path, user: str | None) -> None:
 
 
 def _give(data: Path, user: str) -> None:
-    """Let the user own the data directory, which another machine may have made (a restored backup)."""
-    if data.stat().st_uid != pwd.getpwnam(user).pw_uid:
-        for path in (data, *data.rglob("*")):
-            shutil.chown(path, user, user)
+    """Let the user own the data directory, which a restored backup has given to root. The directory itself is last."""
+    owner = pwd.getpwnam(user)
+    if data.stat().st_uid != owner.pw_uid:
+        for path in (*data.rglob("*"), data):
+            os.chown(path, owner.pw_uid, owner.pw_gid, follow_symlinks=False)
 
 
 def _candidates() -> list[Path]:

@@ -1,7 +1,7 @@
 """Reads PENSTOCK_KAFKA_SETTINGS, with which every client of a process signs in to Penstock's own Kafka.
 
-The value is a JSON object, or the path of a file that holds it. It is read for each client, so that a client made after
-a secret in a file was rotated has the new one.
+The value is a JSON object, or the absolute path of a file that holds it. It is read for each client, so that a client
+made after a secret in a file was rotated has the new one.
 """
 
 import os
@@ -23,12 +23,22 @@ def kafka_settings(env: Mapping[str, str] = os.environ) -> dict[str, str]:
     """
     text = env.get(VARIABLE, "").strip()
     if text and not text.startswith("{"):
-        try:
-            text = _read(text)
-        except (OSError, UnicodeDecodeError) as exc:
-            raise KafkaSettingsError(f"{VARIABLE}: cannot read the file: {exc}") from exc
+        text = _content(text)
     return resolve_kafka_settings(parse_kafka_settings(text), _read)
 
 
+def _content(path: str) -> str:
+    """Return the content of the file. Errors show no part of the path, which may be settings with a secret."""
+    if not path.startswith("/") or any(character in path for character in "{=\n"):
+        raise KafkaSettingsError(f"{VARIABLE}: needs a JSON object or an absolute path")
+    try:
+        return _read(path)
+    except OSError as exc:
+        reason = exc.strerror
+    except ValueError:
+        reason = "needs a path without NUL, and a text in UTF-8"
+    raise KafkaSettingsError(f"{VARIABLE}: cannot read the file: {reason}")
+
+
 def _read(path: str) -> str:
-    return Path(path).read_text()
+    return Path(path).read_text(encoding="utf-8-sig")  # some editors begin a file with a byte order mark

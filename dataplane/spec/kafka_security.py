@@ -68,7 +68,7 @@ def parse_kafka_settings(text: str | bytes) -> KafkaSettings:
     try:
         given = msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError as exc:
-        raise _error("", f"needs a JSON object or the path of a file that holds one: {exc}") from exc
+        raise _error("", f"needs a JSON object or an absolute path: {exc}") from exc
     renamed = {_ALIASES.get(name, name): value for name, value in given.items()}
     if len(renamed) < len(given):
         raise _error("sasl.mechanism", "is there twice")
@@ -87,8 +87,8 @@ def _resolved(name: str, value: str | SecretFile, read: Callable[[str], str]) ->
         return value
     try:
         content = read(value.path)
-    except (OSError, UnicodeDecodeError) as exc:
-        raise _error(name, f"cannot read its file: {exc}") from exc
+    except (OSError, ValueError) as exc:  # ValueError: not UTF-8
+        raise _error(name, f"cannot read its file {value.path}: {getattr(exc, 'strerror', None) or exc}") from exc
     text = content if name.endswith(".pem") else content.rstrip("\r\n")
     if not text.strip():
         raise _error(name, f"its file {value.path} is empty")
@@ -100,7 +100,7 @@ def _checked(name: str, value: Any) -> str | SecretFile:
         raise _error(name, f"is not accepted; allowed are {', '.join(ALLOWED)}")
     if isinstance(value, dict):
         path = value.get("file")
-        if set(value) != {"file"} or not isinstance(path, str) or not path:
+        if set(value) != {"file"} or not _is_path(path):
             raise _error(name, 'needs a text or {"file": "/path"}')
         return SecretFile(path)
     if not isinstance(value, str) or not value:
@@ -108,8 +108,12 @@ def _checked(name: str, value: Any) -> str | SecretFile:
     if not name.endswith(".pem") and _CONTROL.search(value):
         raise _error(name, "needs a text without control characters")
     if ALLOWED[name] and value not in ALLOWED[name]:
-        raise _error(name, f"needs one of {', '.join(ALLOWED[name])}, got {value!r}")
+        raise _error(name, f"needs one of {', '.join(ALLOWED[name])}")
     return value
+
+
+def _is_path(path: object) -> bool:
+    return isinstance(path, str) and path.startswith("/") and not _CONTROL.search(path)
 
 
 def _check_together(settings: KafkaSettings) -> None:

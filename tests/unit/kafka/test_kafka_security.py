@@ -1,6 +1,7 @@
 """PENSTOCK_KAFKA_SETTINGS accepts settings of security alone, and names the setting that is wrong."""
 
 import json
+import traceback
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,32 @@ def test_missing_and_empty_files_are_named(tmp_path: Path):
             kafka_settings({"PENSTOCK_KAFKA_SETTINGS": given})
     with pytest.raises(KafkaSettingsError, match="cannot read the file"):
         kafka_settings({"PENSTOCK_KAFKA_SETTINGS": str(tmp_path / "nowhere")})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"'{json.dumps(SCRAM)}'", id="quotes"),
+        pytest.param(f"\ufeff{json.dumps(SCRAM)}", id="byte order mark"),
+        pytest.param(json.dumps([SCRAM]), id="list"),
+        pytest.param("sasl.username=ingest\nsasl.password=hunter2", id="properties"),
+        pytest.param("hunter2", id="relative path"),
+        pytest.param("/hunter2", id="missing file"),
+        pytest.param("/hunter2\0", id="NUL"),
+        pytest.param(json.dumps(SCRAM | {"sasl.password": {"file": "hunter2"}}), id="secret as a file"),
+        pytest.param(json.dumps(SCRAM | {"sasl.mechanism": "hunter2"}), id="secret as another setting"),
+    ],
+)
+def test_value_of_another_form_is_refused_without_showing_it(text: str):
+    with pytest.raises(KafkaSettingsError, match=r"^PENSTOCK_KAFKA_SETTINGS: ") as raised:
+        kafka_settings({"PENSTOCK_KAFKA_SETTINGS": text})
+    assert "hunter2" not in "".join(traceback.format_exception(raised.value))
+
+
+def test_file_may_begin_with_a_byte_order_mark(tmp_path: Path):
+    whole = tmp_path / "settings.json"
+    whole.write_text(json.dumps(SCRAM), encoding="utf-8-sig")
+    assert kafka_settings({"PENSTOCK_KAFKA_SETTINGS": str(whole)}) == SCRAM
 
 
 def test_data_plane_refuses_invalid_settings_at_its_start():

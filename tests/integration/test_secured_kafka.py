@@ -38,7 +38,7 @@ def until(is_so: Callable[[], object], what: str, limit_s: float) -> None:
 
 @pytest.fixture(scope="module")
 def box() -> Iterator[Box]:
-    env = {"KAFKA": "tls", "PIPE": "full", "PENSTOCK_LAKE_EVERY_S": "2"}
+    env = {"PENSTOCK_KAFKA_TLS": "true", "PIPE": "full", "PENSTOCK_LAKE_EVERY_S": "2"}
     with box_of(extra=("receiver", "demo-pipe"), env=env) as box:
         yield box
 

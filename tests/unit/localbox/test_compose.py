@@ -20,7 +20,9 @@ READERS = [
     ROOT / "dataplane" / "runtime" / "settings.py",
     ROOT / "dataplane" / "spec" / "kafka_security.py",
 ]
-BOX_ONLY = re.compile(r"PENSTOCK_CACHE|PENSTOCK_(POSTGRES|REDIS|KAFKA|KAFKA_CONTROLLER|RECEIVER|METRICS)_PORT")
+BOX_ONLY = re.compile(
+    r"PENSTOCK_CACHE|PENSTOCK_(POSTGRES|REDIS|KAFKA|KAFKA_CONTROLLER|RECEIVER|METRICS)_PORT|PENSTOCK_KAFKA_TLS"
+)
 
 
 def read_by_settings() -> set[str]:

@@ -34,16 +34,17 @@ ALLOWED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "ssl.key.location": (),
         "ssl.key.pem": (),
         "ssl.key.password": (),
-        "ssl.endpoint.identification.algorithm": ("https", "none"),
+        "ssl.endpoint.identification.algorithm": ("https",),
     }
 )
 _ALIASES: Final[dict[str, str]] = {"sasl.mechanisms": "sasl.mechanism"}  # librdkafka's older name
 _PASSWORD: Final = ("sasl.username", "sasl.password")
+_TOKEN_URL: Final = "sasl.oauthbearer.token.endpoint.url"
 _OIDC: Final = (
     "sasl.oauthbearer.method",
     "sasl.oauthbearer.client.id",
     "sasl.oauthbearer.client.secret",
-    "sasl.oauthbearer.token.endpoint.url",
+    _TOKEN_URL,
 )
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -99,6 +100,8 @@ def _checked(name: str, value: Any) -> str | SecretFile:
     if name not in ALLOWED:
         raise _error(name, f"is not accepted; allowed are {', '.join(ALLOWED)}")
     if isinstance(value, dict):
+        if ALLOWED[name] or name == _TOKEN_URL:
+            raise _error(name, "needs a text, not a file")
         path = value.get("file")
         if set(value) != {"file"} or not _is_path(path):
             raise _error(name, 'needs a text or {"file": "/path"}')
@@ -109,6 +112,8 @@ def _checked(name: str, value: Any) -> str | SecretFile:
         raise _error(name, "needs a text without control characters")
     if ALLOWED[name] and value not in ALLOWED[name]:
         raise _error(name, f"needs one of {', '.join(ALLOWED[name])}")
+    if name == _TOKEN_URL and not value.startswith("https://"):
+        raise _error(name, "needs a URL that begins with https://, because the secret of the client is sent to it")
     return value
 
 

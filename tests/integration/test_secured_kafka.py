@@ -207,6 +207,13 @@ def test_wrong_password_and_unknown_authority_are_refused_with_the_reason(box: B
     assert "certificate verify failed" in SignedIn(servers, without).refused()
 
 
+def test_client_does_not_connect_under_a_name_that_the_certificate_lacks(box: Box):
+    """`127.1` is another name of 127.0.0.1; a port that is closed would give another reason."""
+    port = box.settings.ports["PENSTOCK_KAFKA_PORT"]
+    reason = SignedIn(f"127.1:{port}", user(box, role_user("web")).security).refused()
+    assert "certificate verify failed" in reason
+
+
 def test_revoked_tenant_cannot_sign_in(box: Box, granted: dict[str, Any]):
     words = ["create_tenant", "--name", "Second", "--owner-email", "second@example.com"]
     name = json.loads(last_line([sys.executable, "manage.py", *words], box.env))["tenant"]

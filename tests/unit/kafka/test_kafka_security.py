@@ -87,6 +87,21 @@ def test_older_name_of_the_mechanism_is_accepted():
         pytest.param(SCRAM | {"sasl.oauthbearer.scope": "s"}, "sasl.oauthbearer.scope: needs", id="scope of SCRAM"),
         pytest.param(without(MUTUAL, "ssl.key.location"), "ssl.key.location: is missing", id="no key"),
         pytest.param(without(MUTUAL, "ssl.certificate.location"), "ssl.certificate.location: is", id="no certificate"),
+        pytest.param(
+            SCRAM | {"ssl.endpoint.identification.algorithm": "none"},
+            "ssl.endpoint.identification.algorithm: needs one of https",
+            id="name of the host is not verified",
+        ),
+        pytest.param(
+            SCRAM | {"ssl.endpoint.identification.algorithm": {"file": "/etc/none"}},
+            "ssl.endpoint.identification.algorithm: needs a text, not a file",
+            id="unchecked value in a file",
+        ),
+        pytest.param(
+            OIDC | {"sasl.oauthbearer.token.endpoint.url": "http://id.example.com/token"},
+            "sasl.oauthbearer.token.endpoint.url: needs a URL that begins with https://",
+            id="tokens in clear text",
+        ),
         pytest.param(SCRAM | {"ssl.ca.pem": "x"}, "ssl.ca.pem: is not used with ssl.ca.location", id="two CAs"),
     ],
 )

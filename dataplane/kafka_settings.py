@@ -17,13 +17,14 @@ from dataplane.spec.kafka_security import (
 
 
 def kafka_settings(env: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the settings of security by their librdkafka names; {} for a Kafka without any.
+    """Return the settings of security by their librdkafka names; {} if the variable is unset or empty.
 
     Raises KafkaSettingsError, naming the setting.
     """
-    text = env.get(VARIABLE, "").strip()
-    if text and not text.startswith("{"):
-        text = _content(text)
+    value = env.get(VARIABLE, "").strip()
+    if not value:
+        return {}
+    text = value if value.startswith("{") else _content(value)
     return resolve_kafka_settings(parse_kafka_settings(text), _read)
 
 

@@ -39,12 +39,12 @@ ALLOWED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 _ALIASES: Final[dict[str, str]] = {"sasl.mechanisms": "sasl.mechanism"}  # librdkafka's older name
 _PASSWORD: Final = ("sasl.username", "sasl.password")
-_TOKEN_URL: Final = "sasl.oauthbearer.token.endpoint.url"
+_OIDC_ENDPOINT: Final = "sasl.oauthbearer.token.endpoint.url"
 _OIDC: Final = (
     "sasl.oauthbearer.method",
     "sasl.oauthbearer.client.id",
     "sasl.oauthbearer.client.secret",
-    _TOKEN_URL,
+    _OIDC_ENDPOINT,
 )
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -63,9 +63,9 @@ KafkaSettings = Mapping[str, str | SecretFile]
 
 
 def parse_kafka_settings(text: str | bytes) -> KafkaSettings:
-    """Return the settings by their librdkafka names; {} for an empty text. Raises KafkaSettingsError."""
+    """Return the settings by their librdkafka names; an empty text is an error. Raises KafkaSettingsError."""
     if not text.strip():
-        return {}
+        raise _error("", "is empty; without security, leave the variable out")
     try:
         given = msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError as exc:
@@ -100,7 +100,7 @@ def _checked(name: str, value: Any) -> str | SecretFile:
     if name not in ALLOWED:
         raise _error(name, f"is not accepted; allowed are {', '.join(ALLOWED)}")
     if isinstance(value, dict):
-        if ALLOWED[name] or name == _TOKEN_URL:
+        if ALLOWED[name] or name == _OIDC_ENDPOINT:
             raise _error(name, "needs a text, not a file")
         path = value.get("file")
         if set(value) != {"file"} or not _is_path(path):
@@ -112,7 +112,7 @@ def _checked(name: str, value: Any) -> str | SecretFile:
         raise _error(name, "needs a text without control characters")
     if ALLOWED[name] and value not in ALLOWED[name]:
         raise _error(name, f"needs one of {', '.join(ALLOWED[name])}")
-    if name == _TOKEN_URL and not value.startswith("https://"):
+    if name == _OIDC_ENDPOINT and not value.startswith("https://"):
         raise _error(name, "needs a URL that begins with https://, because the secret of the client is sent to it")
     return value
 

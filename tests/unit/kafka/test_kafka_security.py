@@ -47,6 +47,14 @@ def test_no_value_means_no_security():
     assert kafka_settings({}) == kafka_settings({"PENSTOCK_KAFKA_SETTINGS": " "}) == {}
 
 
+@pytest.mark.parametrize("content", ["", "\n", "\ufeff"])
+def test_empty_file_does_not_mean_a_kafka_without_security(tmp_path: Path, content: str):
+    path = tmp_path / "settings.json"
+    path.write_text(content)
+    with pytest.raises(KafkaSettingsError, match="is empty"):
+        kafka_settings({"PENSTOCK_KAFKA_SETTINGS": str(path)})
+
+
 def test_older_name_of_the_mechanism_is_accepted():
     renamed = without(SCRAM, "sasl.mechanism") | {"sasl.mechanisms": "SCRAM-SHA-512"}
     assert parse_kafka_settings(json.dumps(renamed)) == SCRAM

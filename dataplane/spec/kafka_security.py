@@ -6,7 +6,7 @@ Only settings of security are accepted. All others belong to the code, because t
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import msgspec
 from msgspec import Struct
@@ -117,7 +117,7 @@ def _checked(name: str, value: Any) -> str | SecretFile:
     return value
 
 
-def _is_path(path: object) -> bool:
+def _is_path(path: object) -> TypeGuard[str]:
     return isinstance(path, str) and path.startswith("/") and not _CONTROL.search(path)
 
 

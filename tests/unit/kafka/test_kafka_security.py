@@ -133,6 +133,24 @@ def test_secret_and_whole_value_come_from_files(tmp_path: Path):
     assert kafka_settings({"PENSTOCK_KAFKA_SETTINGS": str(whole)})["sasl.password"] == "rotated"
 
 
+@pytest.mark.parametrize("content", [None, "", "{"])
+def test_running_process_keeps_its_settings_while_a_file_cannot_be_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, content: str | None
+):
+    whole = tmp_path / "settings.json"
+    whole.write_text(json.dumps(SCRAM))
+    env = {"PENSTOCK_KAFKA_SETTINGS": str(whole)}
+    assert kafka_settings(env) == SCRAM
+    whole.unlink()
+    if content is not None:
+        whole.write_text(content)
+    assert kafka_settings(env) == SCRAM
+    assert "settings that were read before" in caplog.text
+    assert "hunter2" not in caplog.text
+    whole.write_text(json.dumps(SCRAM | {"sasl.username": "second"}))
+    assert kafka_settings(env)["sasl.username"] == "second"
+
+
 def test_missing_and_empty_files_are_named(tmp_path: Path):
     empty = tmp_path / "empty"
     empty.touch()

@@ -83,6 +83,11 @@ def test_ports_are_published_on_loopback_only():
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
+def test_another_kafka_can_be_configured_with_its_settings():
+    assert ENV["PENSTOCK_KAFKA"] == "${PENSTOCK_KAFKA:-kafka:9092}"
+    assert ENV["PENSTOCK_KAFKA_SETTINGS"] == "${PENSTOCK_KAFKA_SETTINGS:-}"
+
+
 def test_no_secret_has_a_default():
     assert ENV["PENSTOCK_SECRET_KEY"].startswith("${PENSTOCK_SECRET_KEY:?")
     assert ENV["PENSTOCK_FERNET_KEYS"].startswith("${PENSTOCK_FERNET_KEYS:?")

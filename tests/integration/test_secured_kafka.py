@@ -26,7 +26,9 @@ from tests.support.secured import SignedIn, settings_in
 
 EVENTS: Final = 20
 OTHER: Final = output_topic("pipe_of_another_tenant", "feed")
-DENIED: Final = re.compile(r"\w+_AUTHORIZATION_FAILED|\w*AuthorizationException|Not authorized to access")
+DENIED: Final = re.compile(
+    r"\w+_AUTHORIZATION_FAILED|\w*AuthorizationException|Not authorized to access|authorization failed", re.IGNORECASE
+)
 
 
 def until(is_so: Callable[[], object], what: str, limit_s: float) -> None:

@@ -38,7 +38,7 @@ class KafkaTls(Struct, frozen=True):
 
     @property
     def is_made(self) -> bool:
-        """Whether the files were made: then the data are those of a secured broker."""
+        """True if the files exist: then the data are those of a secured broker."""
         return self._passwords_file.exists()
 
     @property

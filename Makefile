@@ -15,6 +15,13 @@ DEV_STAMP := $(VENV)/.dev-$(call lock_hash,requirements-dev.lock)
 NODES := tests/integration/api_clients/node tests/integration/typed_clients/node
 NODE_STAMPS := $(foreach node,$(NODES),$(node)/node_modules/.installed-$(call lock_hash,$(node)/package-lock.json))
 
+kafka_tls = $(if $(filter tls,$(KAFKA)),PENSTOCK_KAFKA_TLS=true)
+ifeq ($(origin KAFKA),command line)
+ifneq ($(KAFKA),tls)
+$(error KAFKA: needs tls, got $(KAFKA))
+endif
+endif
+
 PACKAGES := manage.py platform/config platform/localbox platform/loadgen platform/penstock_cli platform/typed_clients penstock_client mgmt controlplane dataplane tests examples
 
 .PHONY: help demo up down status archive backup restore secrets test test-long check lint types imports docs quick coverage reference client hooks bench lake-recompute chromium typescript php
@@ -40,10 +47,10 @@ $(DEV_STAMP): | $(BIN)/python
 	@touch $@
 
 demo: $(RUN_STAMP) ## all services, a demo pipe and traffic; ONCE=1 COUNT= RATE= EVENTS= BATCH= runs to the end and accounts for it; PIPE=full; KAFKA=tls
-	@$(BIN)/python -m localbox.demo
+	@$(kafka_tls) $(BIN)/python -m localbox.demo
 
 up: $(RUN_STAMP) ## start the box in the background
-	@$(BIN)/python -m localbox up --detach
+	@$(kafka_tls) $(BIN)/python -m localbox up --detach
 
 down: $(RUN_STAMP) ## stop the box, in whatever state it is
 	@$(BIN)/python -m localbox down

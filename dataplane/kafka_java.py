@@ -82,8 +82,8 @@ def _tls(security: Mapping[str, str]) -> dict[str, str]:
             "ssl.keystore.certificate.chain": chain,
             "ssl.keystore.key": _pkcs8(_pem(security, "key"), security.get("ssl.key.password")),
         }
-    if (algorithm := security.get("ssl.endpoint.identification.algorithm")) is not None:
-        properties["ssl.endpoint.identification.algorithm"] = "" if algorithm == "none" else algorithm
+    if algorithm := security.get("ssl.endpoint.identification.algorithm"):
+        properties["ssl.endpoint.identification.algorithm"] = algorithm
     return properties
 
 

@@ -17,6 +17,8 @@ from controlplane.compute.releases import ReleaseStore
 from controlplane.compute.standalone import cluster_conf
 from dataplane.runtime.lake_conf import LAKE_CONF
 
+# Spark's default, and the options by which its Kafka clients sign in.
+REDACTED: Final = "(?i)secret|password|token|access[.]?key|jaas|keystore"
 LOG_BYTES: Final = 32 * 1024 * 1024
 
 
@@ -58,6 +60,7 @@ class SparkLauncher(Struct, frozen=True):
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             "spark.driver.memory": "512m",
+            "spark.redaction.regex": REDACTED,
         }
         conf |= cluster_conf(desired.master, incarnation) | self._in_pods(desired, incarnation)
         conf |= LAKE_CONF if self.jars else {}

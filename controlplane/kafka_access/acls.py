@@ -14,9 +14,10 @@ from msgspec import Struct
 from dataplane.names import CONTROL_TOPIC, HEARTBEAT_TOPIC, LOOKUP_TOPIC, output_topic
 
 KafkaRole = Literal["ingest", "cells", "control", "web", "tables"]
-KafkaOperation = Literal["read", "write", "create", "delete", "alter", "alter_configs", "describe_configs"]
+KafkaOperation = Literal["read", "write", "create", "delete", "alter", "alter_configs", "describe", "describe_configs"]
 PREFIX: Final = "penstock."
 OUTPUT_PREFIX: Final = f"{PREFIX}out."
+OFFSETS_TOPIC: Final = "__consumer_offsets"
 FEED_GROUPS: Final = f"{PREFIX}pipe_"  # of table sources, which name their pipe
 USER_PREFIX: Final = "penstock-"  # of the principals of roles
 CUSTOMER_PREFIX: Final = "customer-"  # of the principals of tenants
@@ -76,6 +77,7 @@ def role_acls(role: KafkaRole) -> list[Acl]:
             operations = ("read", "write", "create", "delete", "alter", "alter_configs", "describe_configs")
             return [
                 *_prefixed(user, "topic", PREFIX, operations),
+                Acl(user, "topic", OFFSETS_TOPIC, "describe"),  # the Observer checks its replicas
                 *_prefixed(user, "group", "penstock", ("read",)),
             ]
         case "web":

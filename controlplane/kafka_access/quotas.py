@@ -1,4 +1,4 @@
-"""Sets the rate at which a Kafka user may consume. librdkafka has no request for it, so a Java client is started.
+"""Sets the quotas of a Kafka user. librdkafka has no request for it, so a Java client is started.
 
 Its settings, with the password, are passed over a connection to that JVM on this machine, never on a command line.
 """
@@ -15,7 +15,7 @@ from py4j.protocol import Py4JJavaError
 
 from dataplane.kafka_java import java_properties
 
-RATE: Final = "consumer_byte_rate"
+REQUEST_PERCENT: Final = 50.0  # of the time of one broker thread, per broker: many small requests are costly, too
 JARS_VARIABLE: Final = "PENSTOCK_SPARK_JARS"
 _TIMEOUT_S: Final = 20
 
@@ -24,8 +24,15 @@ class QuotaNotSetError(Exception):
     """Kafka did not store the quota; the message says why."""
 
 
+def quotas(bytes_per_s: int | None) -> dict[str, float | None]:
+    """Return Kafka's quotas of a user by their names; None removes all of them."""
+    if bytes_per_s is None:
+        return {"consumer_byte_rate": None, "request_percentage": None}
+    return {"consumer_byte_rate": float(bytes_per_s), "request_percentage": REQUEST_PERCENT}
+
+
 def set_consume_quota(servers: str, security: Mapping[str, str], user: str, bytes_per_s: int | None) -> None:
-    """Limit the bytes that all consumers of a user read per second and broker; None removes the limit.
+    """Limit the bytes that all consumers of a user read per second and broker, and their requests; None removes both.
 
     Raises QuotaNotSetError.
     """
@@ -45,9 +52,9 @@ def _alter(jvm: Any, properties: Mapping[str, str], user: str, bytes_per_s: int 
     entity = jvm.java.util.HashMap()
     entity.put("user", user)
     quota = jvm.org.apache.kafka.common.quota
-    limit = None if bytes_per_s is None else float(bytes_per_s)
     operations = jvm.java.util.ArrayList()
-    operations.add(quota.ClientQuotaAlteration.Op(RATE, limit))
+    for name, limit in quotas(bytes_per_s).items():
+        operations.add(quota.ClientQuotaAlteration.Op(name, limit))
     alterations = jvm.java.util.ArrayList()
     alterations.add(quota.ClientQuotaAlteration(quota.ClientQuotaEntity(entity), operations))
     admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(given)

@@ -6,7 +6,7 @@ Only settings of security are accepted. All others belong to the code, because t
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import msgspec
 from msgspec import Struct
@@ -34,16 +34,17 @@ ALLOWED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "ssl.key.location": (),
         "ssl.key.pem": (),
         "ssl.key.password": (),
-        "ssl.endpoint.identification.algorithm": ("https", "none"),
+        "ssl.endpoint.identification.algorithm": ("https",),
     }
 )
 _ALIASES: Final[dict[str, str]] = {"sasl.mechanisms": "sasl.mechanism"}  # librdkafka's older name
 _PASSWORD: Final = ("sasl.username", "sasl.password")
+_OIDC_ENDPOINT: Final = "sasl.oauthbearer.token.endpoint.url"
 _OIDC: Final = (
     "sasl.oauthbearer.method",
     "sasl.oauthbearer.client.id",
     "sasl.oauthbearer.client.secret",
-    "sasl.oauthbearer.token.endpoint.url",
+    _OIDC_ENDPOINT,
 )
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -62,13 +63,13 @@ KafkaSettings = Mapping[str, str | SecretFile]
 
 
 def parse_kafka_settings(text: str | bytes) -> KafkaSettings:
-    """Return the settings by their librdkafka names; {} for an empty text. Raises KafkaSettingsError."""
+    """Return the settings by their librdkafka names; an empty text is an error. Raises KafkaSettingsError."""
     if not text.strip():
-        return {}
+        raise _error("", "is empty; without security, leave the variable out")
     try:
         given = msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError as exc:
-        raise _error("", f"needs a JSON object or the path of a file that holds one: {exc}") from exc
+        raise _error("", f"needs a JSON object or an absolute path: {exc}") from exc
     renamed = {_ALIASES.get(name, name): value for name, value in given.items()}
     if len(renamed) < len(given):
         raise _error("sasl.mechanism", "is there twice")
@@ -87,8 +88,8 @@ def _resolved(name: str, value: str | SecretFile, read: Callable[[str], str]) ->
         return value
     try:
         content = read(value.path)
-    except (OSError, UnicodeDecodeError) as exc:
-        raise _error(name, f"cannot read its file: {exc}") from exc
+    except (OSError, ValueError) as exc:  # ValueError: not UTF-8
+        raise _error(name, f"cannot read its file {value.path}: {getattr(exc, 'strerror', None) or exc}") from exc
     text = content if name.endswith(".pem") else content.rstrip("\r\n")
     if not text.strip():
         raise _error(name, f"its file {value.path} is empty")
@@ -99,8 +100,10 @@ def _checked(name: str, value: Any) -> str | SecretFile:
     if name not in ALLOWED:
         raise _error(name, f"is not accepted; allowed are {', '.join(ALLOWED)}")
     if isinstance(value, dict):
+        if ALLOWED[name] or name == _OIDC_ENDPOINT:
+            raise _error(name, "needs a text, not a file")
         path = value.get("file")
-        if set(value) != {"file"} or not isinstance(path, str) or not path:
+        if set(value) != {"file"} or not _is_path(path):
             raise _error(name, 'needs a text or {"file": "/path"}')
         return SecretFile(path)
     if not isinstance(value, str) or not value:
@@ -108,8 +111,14 @@ def _checked(name: str, value: Any) -> str | SecretFile:
     if not name.endswith(".pem") and _CONTROL.search(value):
         raise _error(name, "needs a text without control characters")
     if ALLOWED[name] and value not in ALLOWED[name]:
-        raise _error(name, f"needs one of {', '.join(ALLOWED[name])}, got {value!r}")
+        raise _error(name, f"needs one of {', '.join(ALLOWED[name])}")
+    if name == _OIDC_ENDPOINT and not value.startswith("https://"):
+        raise _error(name, "needs a URL that begins with https://, because the secret of the client is sent to it")
     return value
+
+
+def _is_path(path: object) -> TypeGuard[str]:
+    return isinstance(path, str) and path.startswith("/") and not _CONTROL.search(path)
 
 
 def _check_together(settings: KafkaSettings) -> None:

@@ -25,7 +25,7 @@ def ensure_kafka_archive(settings: BoxSettings) -> None:
 
 def _record(settings: BoxSettings, java: Path, option: str) -> None:
     """Run a broker with an option of the JVM until it is ready. Raises BoxError, TimeoutExpired."""
-    foreign = ("PENSTOCK_KAFKA", "PENSTOCK_KAFKA_SETTINGS", "KAFKA")
+    foreign = ("PENSTOCK_KAFKA", "PENSTOCK_KAFKA_SETTINGS", "PENSTOCK_KAFKA_TLS")
     given = {name: value for name, value in settings.env.items() if name not in foreign} | free_ports()
     with tempfile.TemporaryDirectory() as var:
         own = settings_from({**given, "PENSTOCK_VAR": var}, dotenv=None)

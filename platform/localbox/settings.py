@@ -13,7 +13,7 @@ from msgspec import Struct
 from controlplane.kafka_access.acls import role_user
 from dataplane import addresses as defaults
 from localbox.errors import BoxError
-from localbox.services.kafka_tls import ensure_kafka_tls
+from localbox.services.kafka_tls import kafka_tls_in
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 REPLICAS_LEAST: Final = 2  # of ingest: one may crash
@@ -57,6 +57,11 @@ VARIABLES: Final = (
         "PENSTOCK_KAFKA_SETTINGS",
         "",
         "how to sign in to Kafka: librdkafka settings of security as a JSON object, or a file with it (0502)",
+    ),
+    Variable(
+        "PENSTOCK_KAFKA_TLS",
+        "false",
+        "true secures the box's own Kafka by TLS, SCRAM and ACLs when its data are made; it then stays secured (0502)",
     ),
     Variable("PENSTOCK_VAR", "var", "directory of all files that the box writes"),
     Variable("PENSTOCK_CACHE", "~/.cache/penstock", "Kafka's jars, shared between clones"),
@@ -207,7 +212,7 @@ class BoxSettings(Struct, frozen=True):
     owns_postgres: bool
     owns_redis: bool
     owns_kafka: bool
-    has_secured_kafka: bool  # KAFKA=tls: the box's own Kafka with TLS, SCRAM and ACLs
+    has_secured_kafka: bool  # PENSTOCK_KAFKA_TLS: the box's own Kafka with TLS, SCRAM and ACLs
     env: dict[str, str]  # what every process of the box gets
 
     @property
@@ -236,8 +241,8 @@ def settings_from(given: Mapping[str, str] = os.environ, *, dotenv: Path | None 
         env.setdefault("PENSTOCK_DESTINATION_ALLOW", _DEFAULTS["PENSTOCK_DESTINATION_ALLOW"])
     env.setdefault("PENSTOCK_INGEST_MAX", str(max(REPLICAS_LEAST, (os.cpu_count() or 1) // 2)))
     own = {**_process_env(var), **addresses, **_secrets(env, var / "secrets.env")}
-    if has_secured_kafka := _is_kafka_secured(env):  # programs with another role get that one's file
-        tls = ensure_kafka_tls(var / "kafka")
+    tls = kafka_tls_in(var)
+    if has_secured_kafka := _is_kafka_secured(env, is_made=tls.is_made):  # other roles get files of their own
         own["PENSTOCK_KAFKA_SETTINGS"] = str(tls.settings_file(role_user("control")))
     return BoxSettings(
         var=var,
@@ -322,12 +327,15 @@ def _read_env_file(path: Path) -> dict[str, str]:
     return {name.strip(): value.strip().strip("\"'") for name, value in pairs}
 
 
-def _is_kafka_secured(env: Mapping[str, str]) -> bool:
-    if (kind := env.get("KAFKA", "")) not in ("", "tls"):
-        raise BoxError(f"KAFKA: needs to be left out, or tls, got {kind!r}")
-    if kind and "PENSTOCK_KAFKA" in env:
-        raise BoxError("KAFKA=tls starts the box's own broker: leave out PENSTOCK_KAFKA")
-    return kind == "tls"
+def _is_kafka_secured(env: Mapping[str, str], *, is_made: bool) -> bool:
+    """Return whether the box's own Kafka is secured. One that was made so never starts without TLS."""
+    if (wish := env.get("PENSTOCK_KAFKA_TLS", "false")) not in ("true", "false"):
+        raise BoxError(f"PENSTOCK_KAFKA_TLS: needs true or false, got {wish!r}")
+    if "PENSTOCK_KAFKA" not in env:
+        return is_made or wish == "true"
+    if wish == "true":
+        raise BoxError("PENSTOCK_KAFKA_TLS is for the box's own broker: leave out PENSTOCK_KAFKA")
+    return False
 
 
 def _port(name: str, text: str) -> int:

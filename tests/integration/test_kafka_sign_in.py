@@ -103,7 +103,7 @@ def broker(
     """Run the box's secured broker with two more listeners: client certificates, and tokens."""
     mutual, oauth = ports
     var = tmp_path_factory.mktemp("signing-in") / "broker"
-    broker = Broker(var, {"KAFKA": "tls"})
+    broker = Broker(var, {"PENSTOCK_KAFKA_TLS": "true"})
     tls = broker.tls
     assert tls is not None
     path = var / "kafka" / "server.properties"

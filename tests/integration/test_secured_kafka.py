@@ -26,7 +26,9 @@ from tests.support.secured import SignedIn, settings_in
 
 EVENTS: Final = 20
 OTHER: Final = output_topic("pipe_of_another_tenant", "feed")
-DENIED: Final = re.compile(r"\w+_AUTHORIZATION_FAILED|\w*AuthorizationException|Not authorized to access")
+DENIED: Final = re.compile(
+    r"\w+_AUTHORIZATION_FAILED|\w*AuthorizationException|Not authorized to access|authorization failed", re.IGNORECASE
+)
 
 
 def until(is_so: Callable[[], object], what: str, limit_s: float) -> None:
@@ -38,7 +40,7 @@ def until(is_so: Callable[[], object], what: str, limit_s: float) -> None:
 
 @pytest.fixture(scope="module")
 def box() -> Iterator[Box]:
-    env = {"KAFKA": "tls", "PIPE": "full", "PENSTOCK_LAKE_EVERY_S": "2"}
+    env = {"PENSTOCK_KAFKA_TLS": "true", "PIPE": "full", "PENSTOCK_LAKE_EVERY_S": "2"}
     with box_of(extra=("receiver", "demo-pipe"), env=env) as box:
         yield box
 
@@ -205,6 +207,13 @@ def test_wrong_password_and_unknown_authority_are_refused_with_the_reason(box: B
     assert "Authentication failed" in wrong
     without = {name: value for name, value in security.items() if name != "ssl.ca.location"}
     assert "certificate verify failed" in SignedIn(servers, without).refused()
+
+
+def test_client_does_not_connect_under_a_name_that_the_certificate_lacks(box: Box):
+    """`127.1` is another name of 127.0.0.1; a port that is closed would give another reason."""
+    port = box.settings.ports["PENSTOCK_KAFKA_PORT"]
+    reason = SignedIn(f"127.1:{port}", user(box, role_user("web")).security).refused()
+    assert "certificate verify failed" in reason
 
 
 def test_revoked_tenant_cannot_sign_in(box: Box, granted: dict[str, Any]):

@@ -20,7 +20,10 @@ READY_S: Final = 120.0  # three on an idle machine
 
 
 class Broker:
-    """One KRaft node under `var`. Its data survives `kill` and `start`. `env`: more variables, such as KAFKA=tls."""
+    """One KRaft node under `var`. Its data survives `kill` and `start`.
+
+    env: more variables, such as PENSTOCK_KAFKA_TLS
+    """
 
     def __init__(self, var: Path, env: Mapping[str, str] = _NONE) -> None:
         given = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "")} | free_ports()

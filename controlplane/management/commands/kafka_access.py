@@ -9,7 +9,6 @@ import msgspec
 from confluent_kafka import KafkaException
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db.models import Q
 
 from controlplane.kafka_access.acls import ROLES, role_acls, role_user
 from controlplane.kafka_access.apply import KafkaAccess
@@ -68,8 +67,11 @@ class Command(BaseCommand):
 
 
 def _tenant(text: str) -> Tenant:
+    """Return the tenant with this id or, if there is none, with this name: a name may be another tenant's id."""
+    if by_id := Tenant.objects.filter(id=text).first():
+        return by_id
     try:
-        return Tenant.objects.get(Q(id=text) | Q(name=text))
+        return Tenant.objects.get(name=text)
     except Tenant.DoesNotExist as exc:
         raise CommandError(str(exc)) from exc
     except Tenant.MultipleObjectsReturned as exc:

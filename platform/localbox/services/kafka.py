@@ -9,14 +9,14 @@ from typing import Final
 
 from dataplane.kafka_settings import kafka_settings
 from dataplane.record_limits import TOPIC_MAX_BYTES
-from dataplane.spec.kafka_security import KafkaSettingsError
+from dataplane.spec.kafka_security import VARIABLE, KafkaSettingsError
 from localbox.class_archive import ClassArchive, archive_in
 from localbox.errors import BoxError
 from localbox.jars import KAFKA, ensure_jars
 from localbox.java import find_java
 from localbox.probes import kafka_ready
 from localbox.program import Program, StartStage
-from localbox.services.kafka_tls import ADMIN, KafkaTls, ensure_kafka_tls, write_private
+from localbox.services.kafka_tls import ADMIN, KafkaTls, ensure_kafka_tls, kafka_tls_in, write_private
 from localbox.settings import BoxSettings
 
 VERSION: Final = "4.3.1"
@@ -25,34 +25,41 @@ _LOG_LEVEL: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 
 def kafka(settings: BoxSettings) -> Program:
     """Return the box's own broker or, if it has none, only the probe of the configured one. Raises BoxError."""
-    probe = partial(kafka_ready, settings.env["PENSTOCK_KAFKA"], _probe_settings(settings))
     if not settings.owns_kafka:
+        probe = partial(kafka_ready, settings.env["PENSTOCK_KAFKA"], _foreign_settings(settings))
         return Program("kafka", StartStage.SERVICES, None, probe=probe)
+    if VARIABLE in settings.env and not settings.has_secured_kafka:
+        raise BoxError(
+            f"{VARIABLE} is for another Kafka, the box's own has no TLS: set PENSTOCK_KAFKA, too, or unset it"
+        )
     java = find_java(settings.env)
     return Program(
         "kafka",
         StartStage.SERVICES,
         command(settings, java, kafka_archive(settings, java).option),
         prepare=partial(prepare, settings, java),
-        probe=probe,
+        probe=partial(_own_ready, settings),
         version=lambda: VERSION,
         port=settings.ports["PENSTOCK_KAFKA_PORT"],
         stop_grace_s=30,
     )
 
 
-def _probe_settings(settings: BoxSettings) -> dict[str, str]:
-    if tls := tls_of(settings):
-        return tls.settings_of(ADMIN)
+def _own_ready(settings: BoxSettings) -> str | None:
+    tls = tls_of(settings)
+    return kafka_ready(settings.env["PENSTOCK_KAFKA"], tls.settings_of(ADMIN) if tls else {})
+
+
+def _foreign_settings(settings: BoxSettings) -> dict[str, str]:
     try:
-        return {} if settings.owns_kafka else kafka_settings(settings.env)
+        return kafka_settings(settings.env)
     except KafkaSettingsError as exc:
         raise BoxError(str(exc)) from exc
 
 
 def tls_of(settings: BoxSettings) -> KafkaTls | None:
-    """Return the files of the secured broker, None if the box has none. Raises BoxError."""
-    return ensure_kafka_tls(settings.var / "kafka") if settings.has_secured_kafka else None
+    """Return the files of the secured broker, None if the box has none; `prepare` makes them."""
+    return kafka_tls_in(settings.var) if settings.has_secured_kafka else None
 
 
 def command(settings: BoxSettings, java: Path, *flags: str) -> tuple[str, ...]:
@@ -81,6 +88,8 @@ def prepare(settings: BoxSettings, java: Path) -> None:
     ensure_jars(KAFKA, java=java, cache=settings.cache, env=settings.env)
     home.mkdir(parents=True, exist_ok=True)
     path, tls = home / "server.properties", tls_of(settings)
+    if tls:
+        ensure_kafka_tls(tls)
     given = properties(home, settings.ports, tls)
     write_private(path, "".join(f"{name}={_escaped(value)}\n" for name, value in given.items()))
     if (home / "log" / "meta.properties").exists():

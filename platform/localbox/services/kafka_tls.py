@@ -1,4 +1,4 @@
-"""The box's secured Kafka (KAFKA=tls): its certificates, the passwords of its users, and the settings of each role.
+"""The box's secured Kafka (PENSTOCK_KAFKA_TLS): certificates, passwords of users, and settings of roles.
 
 All of it is made once, in var/kafka/access, in files that only their owner can read.
 """
@@ -32,10 +32,24 @@ _VALID: Final = timedelta(days=3650)
 
 
 class KafkaTls(Struct, frozen=True):
-    """Files and passwords of the secured broker."""
+    """Files and passwords of the secured broker, which `ensure_kafka_tls` makes."""
 
     folder: Path
-    passwords: Mapping[str, str]  # by user
+
+    @property
+    def is_made(self) -> bool:
+        """True if the files exist: then the data are those of a secured broker."""
+        return self._passwords_file.exists()
+
+    @property
+    def passwords(self) -> Mapping[str, str]:
+        """Password of each user."""
+        found: dict[str, str] = json.loads(self._passwords_file.read_text())
+        return found
+
+    @property
+    def _passwords_file(self) -> Path:
+        return self.folder / "passwords.json"
 
     @property
     def ca(self) -> Path:
@@ -84,22 +98,24 @@ class KafkaTls(Struct, frozen=True):
         return [option for user in users for option in ("--add-scram", user)]
 
 
-def ensure_kafka_tls(home: Path) -> KafkaTls:
-    """Return the files in Kafka's folder, made at the first call. Raises BoxError if its data were made without TLS."""
-    folder = home / "access"
-    passwords = folder / "passwords.json"
-    if not passwords.exists():
+def kafka_tls_in(var: Path) -> KafkaTls:
+    """Return the files of the box in this directory; they may not be made yet."""
+    return KafkaTls(var / "kafka" / "access")
+
+
+def ensure_kafka_tls(tls: KafkaTls) -> None:
+    """Make the files at the first call. Raises BoxError if Kafka's data were made without TLS."""
+    home = tls.folder.parent
+    if not tls.is_made:
         if (home / "log" / "meta.properties").exists():
-            raise BoxError(f"{home} was made without KAFKA=tls: leave that out, or set another PENSTOCK_VAR.")
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _write_certificates(folder)
-        write_private(passwords, json.dumps({user: secrets.token_urlsafe(32) for user in USERS}))
-    tls = KafkaTls(folder, json.loads(passwords.read_text()))
+            raise BoxError(f"{home} was made without PENSTOCK_KAFKA_TLS: leave that out, or set another PENSTOCK_VAR.")
+        tls.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _write_certificates(tls.folder)
+        write_private(tls.folder / "passwords.json", json.dumps({user: secrets.token_urlsafe(32) for user in USERS}))
     for user in USERS:
         path, text = tls.settings_file(user), json.dumps(tls.settings_of(user))
         if user != BROKER and not (path.exists() and path.read_text() == text):  # the box's folder may have moved
             write_private(path, text)
-    return tls
 
 
 def write_private(path: Path, text: str) -> None:

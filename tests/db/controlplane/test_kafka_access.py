@@ -38,6 +38,13 @@ def test_unknown_tenant_is_refused():
         call_command("kafka_access", "customer", "--tenant", "nobody")
 
 
+def test_name_of_another_tenant_does_not_hide_an_id(tenant: Tenant):
+    """The command gets as far as its check of the limit."""
+    Tenant.objects.create(name=tenant.id)
+    with pytest.raises(CommandError, match="--bytes-per-s"):
+        call_command("kafka_access", "customer", "--tenant", tenant.id, "--bytes-per-s", "0")
+
+
 def test_limit_below_one_is_refused(tenant: Tenant):
     with pytest.raises(CommandError, match="--bytes-per-s: needs 1 or more"):
         call_command("kafka_access", "customer", "--tenant", tenant.id, "--bytes-per-s", "0")

@@ -3,6 +3,7 @@
 import pytest
 
 from controlplane.kafka_access.acls import (
+    OFFSETS_TOPIC,
     ROLES,
     Acl,
     KafkaRole,
@@ -12,6 +13,7 @@ from controlplane.kafka_access.acls import (
     role_acls,
     role_user,
 )
+from controlplane.kafka_access.quotas import REQUEST_PERCENT, quotas
 from dataplane.ingest.feed import group_settings
 from dataplane.ingest.table_feed import TableFeedKey
 from dataplane.names import (
@@ -83,7 +85,8 @@ def test_control_plane_makes_and_configures_all_topics():
 def test_no_role_has_rights_beyond_penstocks_names(role: KafkaRole):
     acls = role_acls(role)
     assert {acl.user for acl in acls} == {role_user(role)}
-    assert all(acl.name.startswith(("penstock", "spark-kafka-")) for acl in acls)
+    others = {(acl.name, acl.operation) for acl in acls if not acl.name.startswith(("penstock", "spark-kafka-"))}
+    assert others == ({(OFFSETS_TOPIC, "describe")} if role == "control" else set())
     assert not may(acls, "read", "topic", "orders")
 
 
@@ -96,6 +99,13 @@ def test_tenant_reads_its_own_pipes_topics_with_groups_of_its_own():
     assert not may(acls, "read", "topic", output_topic("pipe_ab", "feed"))
     assert may(acls, "read", "group", "ten_a.app")
     assert not any(may(acls, "read", "group", group) for group in ("app", "ten_ab.app", "penstock.c7.transmit"))
+
+
+def test_quotas_bound_bytes_and_requests_and_are_removed_together():
+    limits = quotas(1_000)
+    assert limits["consumer_byte_rate"] == 1_000
+    assert limits["request_percentage"] == REQUEST_PERCENT
+    assert quotas(None) == dict.fromkeys(limits)
 
 
 def test_tenant_without_topics_reads_nothing():

@@ -1,5 +1,6 @@
 """Cells on Kubernetes: requests to the cluster and settings of Spark, as far as testable without a cluster."""
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -191,6 +192,15 @@ def test_command_names_master_and_executors_and_no_secret(tmp_path: Path, monkey
     assert "spark.dynamicAllocation.enabled=true" in command, "executors follow lanes, as on any cluster"
     assert command[-6:] == ["--cell", "a", "--epoch", "3", "--incarnation", "0" * 32]
     assert not any("canary" in word for word in command)
+
+
+def test_spark_redacts_the_options_by_which_kafka_clients_sign_in(tmp_path: Path):
+    desired = DesiredApplication("a", 3, "local[16,1000]", ReleaseStore(tmp_path).pack(ROOT))
+    command = SparkLauncher(tmp_path).command(desired, "0" * 32)
+    (pattern,) = [word.partition("=")[2] for word in command if word.startswith("spark.redaction.regex=")]
+    for name in ("kafka.sasl.jaas.config", "kafka.ssl.keystore.key", "spark.authenticate.secret", "PASSWORD"):
+        assert re.search(pattern, name)
+    assert not re.search(pattern, "kafka.bootstrap.servers")
 
 
 def test_local_master_gets_no_pod_settings_and_a_kubernetes_master_needs_a_pod(tmp_path: Path):

@@ -27,7 +27,7 @@ def test_scram_over_tls():
         "sasl.username": "cells",
         "sasl.password": "p",
         "ssl.ca.location": "/etc/ca.pem",
-        "ssl.endpoint.identification.algorithm": "none",
+        "ssl.endpoint.identification.algorithm": "https",
     }
     assert java_properties("b:1", given) == {
         "bootstrap.servers": "b:1",
@@ -37,7 +37,7 @@ def test_scram_over_tls():
         'username="cells" password="p";',
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": "/etc/ca.pem",
-        "ssl.endpoint.identification.algorithm": "",
+        "ssl.endpoint.identification.algorithm": "https",
     }
     assert spark_kafka_options("b:1", given)["kafka.ssl.truststore.type"] == "PEM"
 

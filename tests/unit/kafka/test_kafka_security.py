@@ -1,6 +1,7 @@
 """PENSTOCK_KAFKA_SETTINGS accepts settings of security alone, and names the setting that is wrong."""
 
 import json
+import traceback
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,14 @@ def test_no_value_means_no_security():
     assert kafka_settings({}) == kafka_settings({"PENSTOCK_KAFKA_SETTINGS": " "}) == {}
 
 
+@pytest.mark.parametrize("content", ["", "\n", "\ufeff"])
+def test_empty_file_does_not_mean_a_kafka_without_security(tmp_path: Path, content: str):
+    path = tmp_path / "settings.json"
+    path.write_text(content)
+    with pytest.raises(KafkaSettingsError, match="is empty"):
+        kafka_settings({"PENSTOCK_KAFKA_SETTINGS": str(path)})
+
+
 def test_older_name_of_the_mechanism_is_accepted():
     renamed = without(SCRAM, "sasl.mechanism") | {"sasl.mechanisms": "SCRAM-SHA-512"}
     assert parse_kafka_settings(json.dumps(renamed)) == SCRAM
@@ -86,6 +95,21 @@ def test_older_name_of_the_mechanism_is_accepted():
         pytest.param(SCRAM | {"sasl.oauthbearer.scope": "s"}, "sasl.oauthbearer.scope: needs", id="scope of SCRAM"),
         pytest.param(without(MUTUAL, "ssl.key.location"), "ssl.key.location: is missing", id="no key"),
         pytest.param(without(MUTUAL, "ssl.certificate.location"), "ssl.certificate.location: is", id="no certificate"),
+        pytest.param(
+            SCRAM | {"ssl.endpoint.identification.algorithm": "none"},
+            "ssl.endpoint.identification.algorithm: needs one of https",
+            id="name of the host is not verified",
+        ),
+        pytest.param(
+            SCRAM | {"ssl.endpoint.identification.algorithm": {"file": "/etc/none"}},
+            "ssl.endpoint.identification.algorithm: needs a text, not a file",
+            id="unchecked value in a file",
+        ),
+        pytest.param(
+            OIDC | {"sasl.oauthbearer.token.endpoint.url": "http://id.example.com/token"},
+            "sasl.oauthbearer.token.endpoint.url: needs a URL that begins with https://",
+            id="tokens in clear text",
+        ),
         pytest.param(SCRAM | {"ssl.ca.pem": "x"}, "ssl.ca.pem: is not used with ssl.ca.location", id="two CAs"),
     ],
 )
@@ -109,6 +133,24 @@ def test_secret_and_whole_value_come_from_files(tmp_path: Path):
     assert kafka_settings({"PENSTOCK_KAFKA_SETTINGS": str(whole)})["sasl.password"] == "rotated"
 
 
+@pytest.mark.parametrize("content", [None, "", "{"])
+def test_running_process_keeps_its_settings_while_a_file_cannot_be_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, content: str | None
+):
+    whole = tmp_path / "settings.json"
+    whole.write_text(json.dumps(SCRAM))
+    env = {"PENSTOCK_KAFKA_SETTINGS": str(whole)}
+    assert kafka_settings(env) == SCRAM
+    whole.unlink()
+    if content is not None:
+        whole.write_text(content)
+    assert kafka_settings(env) == SCRAM
+    assert "settings that were read before" in caplog.text
+    assert "hunter2" not in caplog.text
+    whole.write_text(json.dumps(SCRAM | {"sasl.username": "second"}))
+    assert kafka_settings(env)["sasl.username"] == "second"
+
+
 def test_missing_and_empty_files_are_named(tmp_path: Path):
     empty = tmp_path / "empty"
     empty.touch()
@@ -118,6 +160,32 @@ def test_missing_and_empty_files_are_named(tmp_path: Path):
             kafka_settings({"PENSTOCK_KAFKA_SETTINGS": given})
     with pytest.raises(KafkaSettingsError, match="cannot read the file"):
         kafka_settings({"PENSTOCK_KAFKA_SETTINGS": str(tmp_path / "nowhere")})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"'{json.dumps(SCRAM)}'", id="quotes"),
+        pytest.param(f"\ufeff{json.dumps(SCRAM)}", id="byte order mark"),
+        pytest.param(json.dumps([SCRAM]), id="list"),
+        pytest.param("sasl.username=ingest\nsasl.password=hunter2", id="properties"),
+        pytest.param("hunter2", id="relative path"),
+        pytest.param("/hunter2", id="missing file"),
+        pytest.param("/hunter2\0", id="NUL"),
+        pytest.param(json.dumps(SCRAM | {"sasl.password": {"file": "hunter2"}}), id="secret as a file"),
+        pytest.param(json.dumps(SCRAM | {"sasl.mechanism": "hunter2"}), id="secret as another setting"),
+    ],
+)
+def test_value_of_another_form_is_refused_without_showing_it(text: str):
+    with pytest.raises(KafkaSettingsError, match=r"^PENSTOCK_KAFKA_SETTINGS: ") as raised:
+        kafka_settings({"PENSTOCK_KAFKA_SETTINGS": text})
+    assert "hunter2" not in "".join(traceback.format_exception(raised.value))
+
+
+def test_file_may_begin_with_a_byte_order_mark(tmp_path: Path):
+    whole = tmp_path / "settings.json"
+    whole.write_text(json.dumps(SCRAM), encoding="utf-8-sig")
+    assert kafka_settings({"PENSTOCK_KAFKA_SETTINGS": str(whole)}) == SCRAM
 
 
 def test_data_plane_refuses_invalid_settings_at_its_start():

@@ -20,7 +20,9 @@ READERS = [
     ROOT / "dataplane" / "runtime" / "settings.py",
     ROOT / "dataplane" / "spec" / "kafka_security.py",
 ]
-BOX_ONLY = re.compile(r"PENSTOCK_CACHE|PENSTOCK_(POSTGRES|REDIS|KAFKA|KAFKA_CONTROLLER|RECEIVER|METRICS)_PORT")
+BOX_ONLY = re.compile(
+    r"PENSTOCK_CACHE|PENSTOCK_(POSTGRES|REDIS|KAFKA|KAFKA_CONTROLLER|RECEIVER|METRICS)_PORT|PENSTOCK_KAFKA_TLS"
+)
 
 
 def read_by_settings() -> set[str]:
@@ -79,6 +81,11 @@ def test_own_services_wait_for_health_or_completion_of_others(name: str):
 def test_ports_are_published_on_loopback_only():
     ports = [port for service in COMPOSE["services"].values() for port in service.get("ports", [])]
     assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_another_kafka_can_be_configured_with_its_settings():
+    assert ENV["PENSTOCK_KAFKA"] == "${PENSTOCK_KAFKA:-kafka:9092}"
+    assert ENV["PENSTOCK_KAFKA_SETTINGS"] == "${PENSTOCK_KAFKA_SETTINGS:-}"
 
 
 def test_no_secret_has_a_default():

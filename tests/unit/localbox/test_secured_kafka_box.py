@@ -1,7 +1,9 @@
-"""KAFKA=tls: files that only their owner reads, one user for each role, and no program with the administrator's."""
+"""PENSTOCK_KAFKA_TLS: files that only their owner reads, a user for each role, no program as administrator."""
 
 import json
+import os
 import ssl
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,13 +13,13 @@ from dataplane.spec.kafka_security import VARIABLE, parse_kafka_settings
 from localbox.catalogue import programs
 from localbox.errors import BoxError
 from localbox.services.kafka import properties
-from localbox.services.kafka_tls import ADMIN, BROKER, USERS, ensure_kafka_tls
-from localbox.settings import BoxSettings, settings_from
+from localbox.services.kafka_tls import ADMIN, BROKER, USERS, ensure_kafka_tls, kafka_tls_in
+from localbox.settings import ROOT, BoxSettings, settings_from
 
 
 def secured(tmp_path: Path, **given: str) -> BoxSettings:
     services = {"DATABASE_URL": "postgresql://x@y/z", "REDIS_URL": "redis://y"}
-    return settings_from(services | {"PENSTOCK_VAR": str(tmp_path), "KAFKA": "tls", **given}, dotenv=None)
+    return settings_from(services | {"PENSTOCK_VAR": str(tmp_path), "PENSTOCK_KAFKA_TLS": "true", **given}, dotenv=None)
 
 
 def test_each_program_signs_in_with_the_user_of_its_role(tmp_path: Path):
@@ -46,8 +48,11 @@ def test_plain_box_has_no_roles(tmp_path: Path):
 
 
 def test_secrets_are_made_once_and_readable_by_their_owner_only(tmp_path: Path):
-    tls = ensure_kafka_tls(tmp_path)
-    assert ensure_kafka_tls(tmp_path) == tls
+    tls = kafka_tls_in(tmp_path)
+    ensure_kafka_tls(tls)
+    passwords = tls.passwords
+    ensure_kafka_tls(tls)
+    assert tls.passwords == passwords
     assert set(tls.passwords) == set(USERS) == {BROKER, ADMIN, *map(role_user, ROLES)}
     assert len(set(tls.passwords.values())) == len(USERS)
     files = list(tls.folder.iterdir())
@@ -61,7 +66,9 @@ def test_secrets_are_made_once_and_readable_by_their_owner_only(tmp_path: Path):
 
 def test_broker_listens_without_tls_nowhere(tmp_path: Path):
     settings = secured(tmp_path)
-    given = properties(tmp_path / "kafka", settings.ports, ensure_kafka_tls(tmp_path / "kafka"))
+    tls = kafka_tls_in(tmp_path)
+    ensure_kafka_tls(tls)
+    given = properties(tmp_path / "kafka", settings.ports, tls)
     assert "PLAINTEXT" not in json.dumps(given)
     assert given["listener.name.controller.ssl.client.auth"] == "required"
     assert "ANONYMOUS" not in given["super.users"]
@@ -71,7 +78,7 @@ def test_broker_listens_without_tls_nowhere(tmp_path: Path):
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        pytest.param({"KAFKA": "ssl"}, "KAFKA: needs to be left out, or tls, got 'ssl'", id="another kind"),
+        pytest.param({"PENSTOCK_KAFKA_TLS": "tls"}, "PENSTOCK_KAFKA_TLS: needs true or false", id="another value"),
         pytest.param({"PENSTOCK_KAFKA": "b:1"}, "leave out PENSTOCK_KAFKA", id="another broker"),
     ],
 )
@@ -83,8 +90,48 @@ def test_request_that_cannot_be_met_is_refused(tmp_path: Path, given: dict[str, 
 def test_data_of_a_plain_broker_is_not_secured_later(tmp_path: Path):
     (tmp_path / "kafka" / "log").mkdir(parents=True)
     (tmp_path / "kafka" / "log" / "meta.properties").touch()
-    with pytest.raises(BoxError, match="was made without KAFKA=tls"):
-        secured(tmp_path)
+    with pytest.raises(BoxError, match="was made without PENSTOCK_KAFKA_TLS"):
+        ensure_kafka_tls(kafka_tls_in(tmp_path))
+
+
+def test_secured_box_stays_secured_whatever_the_variable_is(tmp_path: Path):
+    assert secured(tmp_path).has_secured_kafka
+    assert not (tmp_path / "kafka").exists(), "files are made when the broker is prepared"
+    ensure_kafka_tls(kafka_tls_in(tmp_path))
+    for given in ({}, {"PENSTOCK_KAFKA_TLS": "false"}):
+        settings = settings_from(given | {"PENSTOCK_VAR": str(tmp_path)}, dotenv=None)
+        assert settings.has_secured_kafka
+        assert Path(settings.env[VARIABLE]).stem == role_user("control")
+
+
+def test_variable_of_another_program_does_not_stop_the_box(tmp_path: Path):
+    given = {"PENSTOCK_VAR": str(tmp_path), "KAFKA": "/opt/kafka"}
+    assert not settings_from(given, dotenv=None).has_secured_kafka
+
+
+@pytest.mark.parametrize("target", ["demo", "up"])
+def test_make_passes_the_request_on(target: str):
+    assert "PENSTOCK_KAFKA_TLS=true .venv/bin/python -m localbox" in make(target, "KAFKA=tls")
+    assert "PENSTOCK_KAFKA_TLS" not in make(target)
+    assert "PENSTOCK_KAFKA_TLS" not in make(target, KAFKA="/opt/kafka")
+    assert "KAFKA: needs tls, got tsl" in make(target, "KAFKA=tsl")
+
+
+def make(*words: str, **env: str) -> str:
+    """Return what make would run, and its error."""
+    given = {"PATH": os.environ["PATH"], **env}
+    done = subprocess.run(["make", "-n", *words], cwd=ROOT, env=given, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def test_settings_of_another_broker_are_not_used_for_the_boxs_own(tmp_path: Path):
+    services = {
+        "DATABASE_URL": "postgresql://x@y/z",
+        "REDIS_URL": "redis://y",
+        VARIABLE: '{"security.protocol": "SSL"}',
+    }
+    with pytest.raises(BoxError, match="set PENSTOCK_KAFKA, too, or unset it"):
+        programs(settings_from(services | {"PENSTOCK_VAR": str(tmp_path)}, dotenv=None))
 
 
 def test_invalid_settings_of_another_broker_are_reported(tmp_path: Path):

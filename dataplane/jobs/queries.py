@@ -31,7 +31,7 @@ from dataplane.tables.records import CellRecord, PlanRecord, Record
 log = logging.getLogger("queries")
 
 STATE_STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-LEAST_PARTITIONS: Final = 2  # of state, of a query whose number is not set
+DEFAULT_STATE_PARTITIONS: Final = 2  # of a query whose number is not set
 STATE_SERVER: Final = "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkStateServer"
 SESSION: Final = {
     "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
@@ -63,7 +63,7 @@ class Query(Protocol):
     reads:      purpose of its input topic
     may_forget: True if it may start from its journal with an empty state after its checkpoint is lost
     has_state:  True if its checkpoint has state, which is divided into partitions
-    tasks:      task slots that it takes; more if its state has more partitions
+    tasks:      task slots that it takes; with more state partitions, its stages run in waves
     """
 
     name: str
@@ -170,7 +170,7 @@ class QueryJob:
             return
         starting = known.starting(self._topic.name) if known else "earliest"
         partitions = self._start.settings.state_partitions
-        for setting in (SESSION | {PARTITIONS: str(partitions or LEAST_PARTITIONS)}).items():
+        for setting in (SESSION | {PARTITIONS: str(partitions or DEFAULT_STATE_PARTITIONS)}).items():
             self._spark.conf.set(*setting)  # only now, because a Spark SQL session costs a cell seconds
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.query.name)
         silence_missing_keys(self._spark)
@@ -224,8 +224,7 @@ class QuerySupervisor:
 
     def tasks(self, cell: str) -> int:
         """Return the task slots that the queries of a cell take; lanes leave them free."""
-        partitions = self._settings.state_partitions
-        return sum(max(query.tasks, partitions * query.has_state) for query in self._required.of_cell(cell))
+        return sum(query.tasks for query in self._required.of_cell(cell))
 
     def stop(self, seconds: float) -> None:
         """Stop all queries and wait up to `seconds`; the next driver repeats unfinished batches."""

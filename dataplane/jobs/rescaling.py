@@ -1,6 +1,6 @@
 """Change of the number of state partitions of a stopped query, in a copy of its checkpoint that then replaces it.
 
-Spark redistributes the state of the last complete batch and gives up an unfinished one, so the query reads that one's
+Spark redistributes the state of the last complete batch and skips an unfinished one, so the query reads that one's
 input again; this is harmless, because results do not depend on the limits of batches. Spark cannot resume an
 interrupted redistribution, so it never works on the checkpoint itself: after a kill at any moment, the next start
 finds the old checkpoint or the new one.

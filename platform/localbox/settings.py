@@ -169,7 +169,7 @@ VARIABLES: Final = (
     Variable(
         "PENSTOCK_STATE_PARTITIONS",
         "",
-        "partitions of each streaming query's state, 1 to 8; empty keeps them, and gives new queries 2 (0475)",
+        "partitions of each streaming query's state: 1, 2 or 4; empty keeps them, and gives new queries 2 (0475)",
     ),
     Variable(
         "PENSTOCK_ROLLOUT_UP_S",

@@ -16,8 +16,8 @@ from dataplane.spec.loops import Endpoint, parse_endpoints
 from dataplane.spec.storage import parse_lakes
 from dataplane.tables.quotas import MIB, Quotas, parse_quotas
 
-# Spark places the 16 slots of keys by a hash: of 5 or 8 partitions, one would have none, and the largest of 3 would have
-# more slots than the largest of 2. 0 keeps those of the checkpoint.
+# Spark places the 16 slots of keys by a hash: of 5 or 8 partitions, one would have none, and the largest of 3 more
+# slots than the largest of 2. 0 keeps those of the checkpoint.
 STATE_PARTITIONS: Final = (0, 1, 2, 4)
 
 

@@ -5,9 +5,17 @@ from typing import Any
 
 import pytest
 
-from dataplane.jobs.journal import JournalledTopic
 from dataplane.jobs.driver_decisions import driver_decision
-from dataplane.jobs.queries import Query, QueryStart, QuerySupervisor, RequiredQueries, checkpoint_of, refusal_of
+from dataplane.jobs.journal import JournalledTopic
+from dataplane.jobs.queries import (
+    Query,
+    QueryStart,
+    QuerySupervisor,
+    RequiredQueries,
+    checkpoint_of,
+    refusal_of,
+    running_state,
+)
 from dataplane.names import LANE_KINDS, Purpose
 from dataplane.runtime.settings import settings_from
 from dataplane.spec import PipeSpec, parse_pipe_spec
@@ -109,6 +117,19 @@ def test_state_partitions_leave_task_slots_to_every_kind_of_lane(partitions: str
         slots=16 - supervisor.tasks("c1"),
     )
     assert (len(decision.start), decision.refused) == (len(LANE_KINDS), "")
+
+
+@pytest.mark.parametrize(
+    ("has_started", "read_up_to", "not_rescaled", "state"),
+    [
+        (False, "", "", "starting"),
+        (True, "", "", "running"),
+        (True, '{"t":{"0":7}}', "", 'running, read up to {"t":{"0":7}}'),
+        (True, "", "OSError: disk full", "running; keeps its state partitions: OSError: disk full"),
+    ],
+)
+def test_state_of_a_query_names_a_failed_rescaling(has_started: bool, read_up_to: str, not_rescaled: str, state: str):
+    assert running_state(has_started, read_up_to, not_rescaled) == state
 
 
 def test_journalled_offsets_are_the_starting_offsets_of_spark():

@@ -1,11 +1,16 @@
 """Change of a query's state partitions: a kill at any moment leaves the old checkpoint or the new one."""
 
 import json
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 
-from dataplane.jobs.rescaling import PARTITIONS, finish_replacement, state_partitions
+from dataplane.jobs import rescaling
+from dataplane.jobs.rescaling import PARTITIONS, finish_replacement, rescale, state_partitions
 from dataplane.runtime.settings import settings_from
 
 
@@ -59,6 +64,55 @@ def test_killed_replacement_leaves_one_checkpoint(tmp_path: Path, left: dict[str
     finish_replacement(tmp_path / "dedup.g1")
     assert state_partitions(tmp_path / "dedup.g1") == partitions
     assert [path.name for path in tmp_path.iterdir()] == ["dedup.g1"]
+
+
+SPARK: Any = SimpleNamespace(
+    _jsparkSession=SimpleNamespace(streams=lambda: None, streamingCheckpointManager=lambda: None)
+)
+
+
+@pytest.mark.parametrize("error", [PySparkException("no state"), OSError("disk full"), KeyError("x"), ValueError("x")])
+def test_failed_rescaling_removes_its_copy_and_keeps_the_checkpoint(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    seen: list[bool] = []
+
+    class Manager:
+        def __init__(self, _java: Any) -> None: ...
+
+        def repartition(self, copy: str, _partitions: int, **_: Any) -> None:
+            seen.append(Path(copy).exists())
+            raise error
+
+    monkeypatch.setattr(rescaling, "StreamingCheckpointManager", Manager)
+    path = checkpoint(tmp_path / "dedup.g1", 1)
+    assert rescale(SPARK, path, 4).startswith(type(error).__name__)
+    assert (seen, state_partitions(path)) == ([True], 1)
+    assert [one.name for one in tmp_path.iterdir()] == ["dedup.g1"]
+
+
+def test_checkpoint_that_cannot_be_put_aside_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    class Manager:
+        def __init__(self, _java: Any) -> None: ...
+
+        def repartition(self, copy: str, partitions: int, **_: Any) -> None:
+            shutil.rmtree(copy)
+            checkpoint(Path(copy), partitions)
+            (tmp_path / "dedup.g1.replaced" / "left").mkdir(parents=True)  # a directory with files is not replaced
+
+    monkeypatch.setattr(rescaling, "StreamingCheckpointManager", Manager)
+    path = checkpoint(tmp_path / "dedup.g1", 1)
+    assert rescale(SPARK, path, 4).startswith("OSError")
+    assert state_partitions(path) == 1
+    assert [one.name for one in tmp_path.iterdir()] == ["dedup.g1"]
+
+
+@pytest.mark.parametrize("text", ["", "v1\n", "v1\n{", "v1\n{}\n{}", 'v1\n{"conf":{}}\n{}'])
+def test_checkpoint_that_cannot_be_read_is_left_to_spark(text: str, tmp_path: Path):
+    path = checkpoint(tmp_path / "dedup.g1", 1)
+    (path / "offsets" / "0").write_text(text)
+    assert rescale(SPARK, path, 4)
+    assert (path / "offsets" / "0").read_text() == text
 
 
 @pytest.mark.parametrize(("text", "number"), [("", 0), ("1", 1), ("2", 2), ("4", 4)])

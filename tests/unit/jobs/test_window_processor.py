@@ -41,7 +41,9 @@ def shop_of(partition: int) -> str:
     return next(
         name
         for name in (f"shop{number}" for number in range(10_000))
-        if (key := key_of(tap(name, 0, 0))) and digest_partition(key, PARTITIONS) == partition and crc32(key) % SLOTS == 0
+        if (key := key_of(tap(name, 0, 0)))
+        and digest_partition(key, PARTITIONS) == partition
+        and crc32(key) % SLOTS == 0
     )
 
 

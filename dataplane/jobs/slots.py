@@ -56,7 +56,7 @@ class RecentEvents:
     may have read one of these further than another, and KEPT covers only repeats within one.
     """
 
-    def __init__(self, partitions: int = 1, encoded: bytes = b"") -> None:
+    def __init__(self, encoded: bytes = b"", partitions: int = 1) -> None:
         self._partitions = partitions
         known: dict[str, bytes] = msgspec.msgpack.decode(encoded) if encoded else {}
         self._sets = {key: BitMap64.deserialize(positions) for key, positions in known.items()}

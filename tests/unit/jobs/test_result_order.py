@@ -98,7 +98,7 @@ def dedup_writer(log: Any) -> DedupWriter:
 
 def test_offsets_of_dedup_are_reported_after_facts_and_these_after_records(monkeypatch: pytest.MonkeyPatch):
     log = log_of("dedup", monkeypatch)
-    dedup_writer(log)(Frame(VERDICTS), 0)  # type: ignore[arg-type]
+    dedup_writer(log)(Frame(VERDICTS), 0)
     assert log.calls == ["produce ingest", "await", "report 1 facts, 0 inputs", "report 0 facts, 1 inputs"]
     assert log.inputs == [OffsetMark("asked", 0, 9)]
 
@@ -106,7 +106,7 @@ def test_offsets_of_dedup_are_reported_after_facts_and_these_after_records(monke
 def test_failed_attempt_of_dedup_reports_neither_facts_nor_offsets(monkeypatch: pytest.MonkeyPatch):
     log = log_of("dedup", monkeypatch, fails=True)
     with pytest.raises(ReportWriteError):
-        dedup_writer(log)(Frame(VERDICTS), 0)  # type: ignore[arg-type]
+        dedup_writer(log)(Frame(VERDICTS), 0)
     assert log.calls == ["produce ingest", "await", "close"]
 
 

@@ -183,8 +183,8 @@ class VerdictWriter(Struct, frozen=True):
         for row in rows:
             if row["sent"]:
                 headers = [(header["key"], header["value"]) for header in row["headers"]]
-                place = {"key": row["key"], "partition": row["partition"]}
-                reporter.produce(self.ingest, row["value"], headers=headers, **place)
+                record = {"key": row["key"], "partition": row["partition"], "headers": headers}
+                reporter.produce(self.ingest, row["value"], **record)
             facts.add(row["pipe"], row["bucket"], _JUDGED, row["position"])
             end = max(end, row["offset"] + 1)
         reporter.await_stored()

@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
 import msgspec
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from dataplane.kafka_clients import make_consumer
 from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, OffsetMark
@@ -29,14 +30,14 @@ class QueryLedgerReporter:
     """Reporter of one query, used in the thread that runs its batches.
 
     It replaces a producer that had a fatal error; records that this producer had not stored make `await_stored` raise.
+
+    queue_kib: limit of the records that are not stored yet; `produce` waits above it
     """
 
-    def __init__(self, kafka: str, cell: str, writer: str) -> None:
-        self._cell, self._writer = cell, writer
-        self._producer = ReplaceableProducer(partial(lane_producer, kafka, f"{cell}-{writer}"))
-        self._reader = make_consumer(
-            {"bootstrap.servers": kafka, "group.id": f"penstock.{cell}.{writer}", "log_level": 3}
-        )
+    def __init__(self, kafka: str, cell: str, writer: str, queue_kib: int = 256 * 1024) -> None:
+        self._kafka, self._cell, self._writer = kafka, cell, writer
+        self._producer = ReplaceableProducer(partial(lane_producer, kafka, f"{cell}-{writer}", queue_kib=queue_kib))
+        self._reader: Consumer | None = None  # of offsets; the reporters of tasks need none
         self._refused = ""
 
     def produce(
@@ -94,16 +95,18 @@ class QueryLedgerReporter:
 
         Raises ReportWriteError or KafkaException if the broker does not answer.
         """
+        if self._reader is None:
+            group = f"penstock.{self._cell}.{self._writer}"
+            self._reader = make_consumer({"bootstrap.servers": self._kafka, "group.id": group, "log_level": 3})
         partitions = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
         return [OffsetMark(topic.name, part.partition, end_of(self._reader, part) - 1) for part in partitions]
 
     def close(self) -> None:
-        """Close the Kafka clients."""
-        try:
+        """Close the Kafka clients, and drop the records that are not stored: the next run writes them again."""
+        with suppress(KafkaException):
             self._producer.flush(1)
-        except KafkaException:  # at shutdown; the next run reports what was not stored
-            return
-        finally:
+        self._producer.close()
+        if self._reader is not None:
             self._reader.close()
 
 

@@ -31,7 +31,7 @@ from dataplane.tables.records import CellRecord, PlanRecord, Record
 log = logging.getLogger("queries")
 
 STATE_STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-LEAST_PARTITIONS: Final = 2  # of state, of a query whose number is not set
+DEFAULT_STATE_PARTITIONS: Final = 2  # of a query whose number is not set
 STATE_SERVER: Final = "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkStateServer"
 SESSION: Final = {
     "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
@@ -63,7 +63,7 @@ class Query(Protocol):
     reads:      purpose of its input topic
     may_forget: True if it may start from its journal with an empty state after its checkpoint is lost
     has_state:  True if its checkpoint has state, which is divided into partitions
-    tasks:      task slots that it takes; more if its state has more partitions
+    tasks:      task slots that it takes; with more state partitions, its stages run in waves
     """
 
     name: str
@@ -115,6 +115,15 @@ def refusal_of(query: Query, journalled: JournalledTopic | None, *, has_checkpoi
     return ""
 
 
+def running_state(has_started: bool, read_up_to: str, not_rescaled: str) -> str:
+    """Return the state of a query that runs or starts, as text. Pure.
+
+    not_rescaled: why its state could not be redistributed; "" if it could, or need not
+    """
+    state = f"running, read up to {read_up_to}" if read_up_to else "running" if has_started else "starting"
+    return f"{state}; keeps its state partitions: {not_rescaled}" if not_rescaled else state
+
+
 class QueryJob:
     """Query that runs in a thread of the driver, in its own FAIR pool."""
 
@@ -127,6 +136,7 @@ class QueryJob:
         self._streaming: Any = None
         self._ending = False
         self._noted = ""
+        self._not_rescaled = ""
         self.thread = InheritableThread(target=self._run)
         self.thread.daemon = True
         self.thread.start()
@@ -134,7 +144,7 @@ class QueryJob:
     @property
     def state(self) -> str:
         """The current state as text."""
-        return f"running, read up to {self._noted}" if self._noted else "running" if self._streaming else "starting"
+        return running_state(self._streaming is not None, self._noted, self._not_rescaled)
 
     def stop(self) -> None:
         """Ask the query to end; the next start repeats an unfinished batch."""
@@ -150,7 +160,7 @@ class QueryJob:
             while self._streaming is not None and not self._streaming.awaitTermination(1):
                 self._note(journal)
             self.outcome = self.outcome or "stopped"
-        except (PySparkException, KafkaException) as exc:
+        except (PySparkException, KafkaException, OSError) as exc:
             self.outcome = f"failed({type(exc).__name__}): {str(exc)[:300]}"
             log.warning("query %s: %s", name, str(exc)[:4_000])
         finally:
@@ -170,12 +180,12 @@ class QueryJob:
             return
         starting = known.starting(self._topic.name) if known else "earliest"
         partitions = self._start.settings.state_partitions
-        for setting in (SESSION | {PARTITIONS: str(partitions or LEAST_PARTITIONS)}).items():
+        for setting in (SESSION | {PARTITIONS: str(partitions or DEFAULT_STATE_PARTITIONS)}).items():
             self._spark.conf.set(*setting)  # only now, because a Spark SQL session costs a cell seconds
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.query.name)
         silence_missing_keys(self._spark)
         if partitions and has_checkpoint and self.query.has_state:
-            rescale(self._spark, checkpoint, partitions)
+            self._not_rescaled = rescale(self._spark, checkpoint, partitions)
         start = msgspec.structs.replace(self._start, checkpoint=str(checkpoint), starting=starting)
         self._streaming = self.query.start(self._spark, start)
         if self._ending:
@@ -224,8 +234,7 @@ class QuerySupervisor:
 
     def tasks(self, cell: str) -> int:
         """Return the task slots that the queries of a cell take; lanes leave them free."""
-        partitions = self._settings.state_partitions
-        return sum(max(query.tasks, partitions * query.has_state) for query in self._required.of_cell(cell))
+        return sum(query.tasks for query in self._required.of_cell(cell))
 
     def stop(self, seconds: float) -> None:
         """Stop all queries and wait up to `seconds`; the next driver repeats unfinished batches."""

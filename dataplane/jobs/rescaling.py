@@ -1,6 +1,6 @@
 """Change of the number of state partitions of a stopped query, in a copy of its checkpoint that then replaces it.
 
-Spark redistributes the state of the last complete batch and gives up an unfinished one, so the query reads that one's
+Spark redistributes the state of the last complete batch and skips an unfinished one, so the query reads that one's
 input again; this is harmless, because results do not depend on the limits of batches. Spark cannot resume an
 interrupted redistribution, so it never works on the checkpoint itself: after a kill at any moment, the next start
 finds the old checkpoint or the new one.
@@ -21,6 +21,8 @@ from pyspark.sql.streaming.query import StreamingCheckpointManager
 log = logging.getLogger("queries")
 
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
+# The last three are those of a checkpoint that cannot be read; Spark decides whether it can start from it.
+FAILURES: Final = (PySparkException, Py4JJavaError, OSError, IndexError, KeyError, ValueError)
 
 
 def state_partitions(checkpoint: Path) -> int | None:
@@ -33,29 +35,32 @@ def state_partitions(checkpoint: Path) -> int | None:
 
 
 def finish_replacement(checkpoint: Path) -> None:
-    """Finish, or remove, what a killed `rescale` left. Call it before looking for the checkpoint."""
+    """Finish, or remove, what a killed `rescale` left. Call it before looking for the checkpoint. Raises OSError."""
     if not checkpoint.exists() and _aside(checkpoint, "rescaled").exists():
         _aside(checkpoint, "rescaled").rename(checkpoint)
     for left in ("rescaling", "rescaled", "replaced"):
         shutil.rmtree(_aside(checkpoint, left), ignore_errors=True)
 
 
-def rescale(spark: SparkSession, checkpoint: Path, partitions: int) -> None:
+def rescale(spark: SparkSession, checkpoint: Path, partitions: int) -> str:
     """Redistribute the state over this number of partitions; no effect if it has them, or before its first batch.
 
-    The query must not run. After a failure it keeps the partitions that it has.
+    The query must not run. Return why it failed, as text, "" if it did not: the query keeps the partitions that it has.
+    Raises OSError if the checkpoint itself could not be put back; the query must not start then.
     """
-    known = state_partitions(checkpoint)
-    if known in (None, partitions):
-        return
-    log.info("rescaling %s from %s to %d state partitions", checkpoint.name, known, partitions)
     try:
+        known = state_partitions(checkpoint)
+        if known in (None, partitions):
+            return ""
+        log.info("rescaling %s from %s to %d state partitions", checkpoint.name, known, partitions)
         _rescale_copy(spark, checkpoint, partitions)
-    except (PySparkException, Py4JJavaError, OSError) as exc:
-        log.error("%s keeps %s state partitions: %s", checkpoint.name, known, str(exc)[:2_000])
-        return
-    checkpoint.rename(_aside(checkpoint, "replaced"))
-    finish_replacement(checkpoint)
+        checkpoint.rename(_aside(checkpoint, "replaced"))
+        finish_replacement(checkpoint)
+    except FAILURES as exc:
+        log.error("%s keeps its state partitions: %s: %s", checkpoint.name, type(exc).__name__, str(exc)[:2_000])
+        finish_replacement(checkpoint)  # removes the copy
+        return f"{type(exc).__name__}: {str(exc)[:200]}"
+    return ""
 
 
 def _rescale_copy(spark: SparkSession, checkpoint: Path, partitions: int) -> None:

@@ -11,7 +11,7 @@ from dataplane.ledger.units import OFFSET_BITS
 from dataplane.plan.panes import KeyPanes, compile_window
 from dataplane.plan.taps import TapRecord, current_body, decode_tap, key_of, result_body, result_id
 
-KEPT: Final = 1 << 16  # positions remembered below the highest of a partition: more than a lane's ack window
+KEPT: Final = 1 << 16  # positions remembered below the highest of a set: more than a lane's ack window
 
 
 class KeyState(Struct, array_like=True):
@@ -50,15 +50,22 @@ def decode_kept(value: bytes) -> KeyState:
 
 
 class RecentEvents:
-    """Events that windows took recently, so that an event that a killed lane tapped twice counts once."""
+    """Events that windows took recently, so that an event that a killed lane tapped twice counts once.
 
-    def __init__(self, encoded: bytes = b"") -> None:
+    There is a set for each ingest partition of a window, and for each partition of several of the taps topic: a slot
+    may have read one of these further than another, and KEPT covers only repeats within one.
+    """
+
+    def __init__(self, encoded: bytes = b"", partitions: int = 1) -> None:
+        self._partitions = partitions
         known: dict[str, bytes] = msgspec.msgpack.decode(encoded) if encoded else {}
         self._sets = {key: BitMap64.deserialize(positions) for key, positions in known.items()}
 
-    def add(self, tap: TapRecord) -> bool:
-        """Remember an event; return True if it is new."""
+    def add(self, tap: TapRecord, partition: int = 0) -> bool:
+        """Remember an event; return True if it is new. `partition`: of the taps topic."""
         key = f"{tap.pipe}/{tap.window}/{tap.child}/{tap.position >> OFFSET_BITS}"
+        if self._partitions > 1:  # cells with one partition have state without it
+            key = f"{key}/{partition}"
         positions = self._sets.setdefault(key, BitMap64())
         if tap.position in positions:
             return False
@@ -66,7 +73,7 @@ class RecentEvents:
         return True
 
     def encode(self) -> bytes:
-        """Return the sets encoded, without positions more than KEPT below the highest of their partition."""
+        """Return the sets encoded, without positions more than KEPT below the highest of their set."""
         for positions in self._sets.values():
             base = positions.max() >> OFFSET_BITS << OFFSET_BITS
             positions.remove_range(base, max(base, positions.max() - KEPT))
@@ -106,10 +113,10 @@ class SlotBatch:
         self._changed: set[bytes] = set()
         self._published: dict[bytes, KeyState] = {}  # keys whose current values have changed
 
-    def take(self, value: bytes) -> None:
+    def take(self, value: bytes, partition: int = 0) -> None:
         """Add an encoded tap to the panes of its key; ignore a repeated event. Raises msgspec.DecodeError."""
         tap = decode_tap(value)
-        if not self.recent.add(tap):
+        if not self.recent.add(tap, partition):
             return
         key = key_of(tap)
         kept = self._known.get(key) or self._load(key) or KeyState(tap)

@@ -5,7 +5,6 @@ the repeats.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
 from itertools import chain
 from typing import Any, Final
 
@@ -17,13 +16,27 @@ from dataplane.jobs.ledger_reporter import QueryLedgerReporter, ReportWriteError
 
 Rows = Iterator[Mapping[str, Any]]
 WRITTEN: Final = "number long, problem string"
+QUEUE_KIB: Final = 32 * 1024  # of a task's records; there is a producer in each Python worker
 _WRITTEN: Final = pa.schema([("number", pa.int64()), ("problem", pa.string())])
+_reporters: Final[dict[tuple[str, str, str], QueryLedgerReporter]] = {}
 
 
-@lru_cache(maxsize=4)
 def task_reporter(kafka: str, cell: str, writer: str) -> QueryLedgerReporter:
-    """Return this Python worker's reporter, which serves the tasks of all batches. Writers of one process differ."""
-    return QueryLedgerReporter(kafka, cell, writer)
+    """Return this Python worker's reporter, which serves the tasks of all batches.
+
+    The cache key includes the writer's name. Spark gives no sign before it ends a worker, so a reporter lives until
+    then, or until a task fails.
+    """
+    key = kafka, cell, writer
+    if key not in _reporters:
+        _reporters[key] = QueryLedgerReporter(*key, queue_kib=QUEUE_KIB)
+    return _reporters[key]
+
+
+def close_reporters() -> None:
+    """Close the reporters of this worker and drop their records, which would follow those of the next attempt."""
+    while _reporters:
+        _reporters.popitem()[1].close()
 
 
 def write_in_tasks(rows: DataFrame, write: Callable[[Rows], int], combine: Callable[[list[int]], int]) -> int:
@@ -50,6 +63,6 @@ def _written(write: Callable[[Rows], int], batches: Iterable[pa.RecordBatch]) ->
     try:
         number = write(chain.from_iterable(batch.to_pylist() for batch in batches))
     except (KafkaException, ReportWriteError) as exc:
-        task_reporter.cache_clear()  # its producer may still have records of this task
+        close_reporters()
         problem = str(exc) or type(exc).__name__
     return pa.RecordBatch.from_pylist([{"number": number, "problem": problem}], schema=_WRITTEN)

@@ -65,11 +65,11 @@ class WindowProcessor(StatefulProcessor):  # type: ignore[misc]  # PySpark is no
         Out: the results of closed windows, then the current values of the changed keys.
         """
         known = self._slot.get() or (b"", 0, 0)
-        slot = SlotBatch(self._keys, RecentEvents(bytes(known[0])), known[1], known[2])
+        slot = SlotBatch(self._keys, RecentEvents(bytes(known[0]), self._partitions), known[1], known[2])
         clocks = self._read_clocks()
         for row in sorted(rows, key=lambda row: (row.partition, row.offset)):
             if row.key is not None:
-                slot.take(bytes(row.value))
+                slot.take(bytes(row.value), row.partition)
                 continue
             for result in slot.tick(clocks.note(row.partition, decode_clock(bytes(row.value)))):
                 yield Row(**msgspec.structs.asdict(result))

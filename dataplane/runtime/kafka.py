@@ -18,10 +18,11 @@ MAX_POLL_INTERVAL_MS: Final = 60_000
 ERROR_LOG_S: Final = 10.0
 
 
-def lane_producer(kafka: str, name: str, linger_ms: int = 1) -> Producer:
+def lane_producer(kafka: str, name: str, linger_ms: int = 1, queue_kib: int = 256 * 1024) -> Producer:
     """Return a producer for lanes: idempotent, acks=all, without a delivery timeout, so that it waits for brokers.
 
     linger_ms: how long a record waits for others of its batch
+    queue_kib: limit of the records that are not stored yet, in KiB
     """
     return make_producer(
         {
@@ -29,7 +30,7 @@ def lane_producer(kafka: str, name: str, linger_ms: int = 1) -> Producer:
             "message.timeout.ms": 0,
             "linger.ms": linger_ms,
             "queue.buffering.max.messages": 100_000,
-            "queue.buffering.max.kbytes": 256 * 1024,
+            "queue.buffering.max.kbytes": queue_kib,
         }
     )
 

@@ -16,7 +16,9 @@ from dataplane.spec.loops import Endpoint, parse_endpoints
 from dataplane.spec.storage import parse_lakes
 from dataplane.tables.quotas import MIB, Quotas, parse_quotas
 
-MOST_STATE_PARTITIONS: Final = 8  # with more, some would have none of the 16 slots of keys
+# Spark places the 16 slots of keys by a hash: of 5 or 8 partitions, one would have none, and the largest of 3 more
+# slots than the largest of 2. 0 keeps those of the checkpoint.
+STATE_PARTITIONS: Final = (0, 1, 2, 4)
 
 
 class DataPlaneSettings(Struct, frozen=True):
@@ -97,9 +99,9 @@ def read_clusters(path: str) -> Clusters:
 
 
 def _state_partitions(text: str) -> int:
-    """Raise ValueError for a number outside the limits."""
-    if not 0 <= int(text) <= MOST_STATE_PARTITIONS:
-        raise ValueError(f"PENSTOCK_STATE_PARTITIONS: needs 0 to {MOST_STATE_PARTITIONS}, got {text}")
+    """Raise ValueError for a number of partitions over which the slots of keys are not spread."""
+    if text not in map(str, STATE_PARTITIONS):
+        raise ValueError(f"PENSTOCK_STATE_PARTITIONS: needs 1, 2 or 4, or empty to keep them, got {text}")
     return int(text)
 
 

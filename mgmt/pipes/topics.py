@@ -36,12 +36,16 @@ COMPACTED: Final = {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS)}
 
 
 class TopicShape(Struct, frozen=True):
-    """Shape of new topics: partitions (of a cell's topics), replicas, in-sync replicas for an ACK, and retention."""
+    """Shape of new topics: partitions (of a cell's topics), replicas, in-sync replicas for an ACK, and retention.
+
+    taps_partitions: of the `taps` topic; the drivers of releases before 0475 read only one
+    """
 
     partitions: int
     replication: int
     min_isr: int
     retention_ms: dict[Purpose, int]
+    taps_partitions: int = 1
 
 
 class TopicPlan(Struct, frozen=True):
@@ -58,12 +62,18 @@ def cell_plans(cell: str, generation: int, shape: TopicShape) -> dict[Purpose, T
     return {
         purpose: TopicPlan(
             name=cell_topic(cell, purpose, generation),
-            partitions=1 if purpose in ONE_PARTITION else shape.partitions,
+            partitions=_partitions_of(purpose, shape),
             replication=shape.replication,
             config=topic_config(shape, shape.retention_ms[purpose]) | _cleaned(purpose),
         )
         for purpose in PURPOSES
     }
+
+
+def _partitions_of(purpose: Purpose, shape: TopicShape) -> int:
+    if purpose == "taps":
+        return shape.taps_partitions
+    return 1 if purpose in ONE_PARTITION else shape.partitions
 
 
 def _cleaned(purpose: Purpose) -> dict[str, str]:

@@ -105,6 +105,11 @@ VARIABLES: Final = (
     ),
     Variable("OTEL_TRACES_SAMPLER_ARG", "1.0", "that share, of the traces that no sender has begun"),
     Variable("PENSTOCK_PARTITIONS", "4", "partitions of a cell's topics"),
+    Variable(
+        "PENSTOCK_TAPS_PARTITIONS",
+        "1",
+        "partitions of a new cell's taps; more only once every cell runs a release that reads them (0475)",
+    ),
     Variable("PENSTOCK_REPLICATION", "", "copies of each topic: 1 in development, 3 in production"),
     Variable("PENSTOCK_MIN_ISR", "", "copies that must have a record before it is ACKed: 1, in production 2"),
     Variable("PENSTOCK_GRACE_S", "60", "seconds that an event may be late and still count in its own minute"),
@@ -174,7 +179,7 @@ VARIABLES: Final = (
     Variable(
         "PENSTOCK_STATE_PARTITIONS",
         "",
-        "partitions of each streaming query's state, 1 to 8; empty keeps them, and gives new queries 2 (0475)",
+        "partitions of each streaming query's state: 1, 2 or 4; empty keeps them, and gives new queries 2 (0475)",
     ),
     Variable(
         "PENSTOCK_ROLLOUT_UP_S",

@@ -95,6 +95,17 @@ class ReplaceableProducer:
         self._times.append(time.monotonic())
         self._on_replaced()
 
+    def close(self) -> None:
+        """Drop the records that are not stored, and serve their reports.
+
+        Without this, an abandoned instance sends for ever: its queued records refer to their callbacks, which may
+        refer to the producer.
+        """
+        self._producer.purge()
+        for producer in (*self._failed, self._producer):
+            self._drain(producer)
+        self._failed.clear()
+
     def _replace(self, error: KafkaError) -> None:
         self.renew(f"fatal error: {error.str()}")
 

@@ -1,10 +1,13 @@
 """Topic plans: names, order of records, retention and the protection against loss."""
 
 import pytest
+from django.conf import settings as django_settings
+from msgspec.structs import replace
 
 from controlplane.topics import cluster_plans, first_readers
 from dataplane.names import AUDIT_TOPIC, CONTROL_TOPIC, DELAYS_S, LOOKUP_TOPIC, PURPOSES, Purpose
 from dataplane.spec import TopicDestination
+from mgmt.cells.policies import topic_shape
 from mgmt.pipes.topics import DAY_MS, RETENTION_MS, TopicShape, cell_plans, output_plan
 
 SHAPE = TopicShape(partitions=4, replication=3, min_isr=2, retention_ms=dict(RETENTION_MS))
@@ -43,6 +46,19 @@ def test_blocked_keys_are_compacted_and_expire_when_no_message_of_theirs_can_be_
     blocked = cell_plans("c1", 1, SHAPE)["blocked"]
     assert (blocked.partitions, blocked.config["cleanup.policy"]) == (1, "compact,delete")
     assert int(blocked.config["retention.ms"]) > 0
+
+
+@pytest.mark.parametrize(("shape", "partitions"), [(SHAPE, 1), (replace(SHAPE, taps_partitions=6), 6)])
+def test_taps_have_one_partition_unless_the_shape_sets_more(shape: TopicShape, partitions: int):
+    plans = cell_plans("c1", 1, shape)
+    assert plans["taps"].partitions == partitions
+    assert plans["panes"].partitions == plans["ingest"].partitions == SHAPE.partitions
+
+
+def test_partitions_of_taps_are_a_setting(monkeypatch: pytest.MonkeyPatch):
+    assert topic_shape().taps_partitions == 1
+    monkeypatch.setattr(django_settings, "PENSTOCK_TAPS_PARTITIONS", 3)
+    assert topic_shape().taps_partitions == 3
 
 
 def test_delay_tier_has_as_many_partitions_as_the_topics_that_it_feeds():

@@ -5,9 +5,19 @@ from typing import Any
 
 import pytest
 
+from dataplane.jobs.driver_decisions import driver_decision
 from dataplane.jobs.journal import JournalledTopic
-from dataplane.jobs.queries import Query, QueryStart, RequiredQueries, checkpoint_of, refusal_of
-from dataplane.names import Purpose
+from dataplane.jobs.queries import (
+    Query,
+    QueryStart,
+    QuerySupervisor,
+    RequiredQueries,
+    checkpoint_of,
+    refusal_of,
+    running_state,
+)
+from dataplane.names import LANE_KINDS, Purpose
+from dataplane.runtime.settings import settings_from
 from dataplane.spec import PipeSpec, parse_pipe_spec
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import CellRecord, PipeRecord, PlanRecord, TopicRecord
@@ -84,6 +94,42 @@ def test_older_revision_that_needs_a_query_keeps_it():
     for record in (pipe("p1", "c1"), plan("p1", 1, "counting"), plan("p1", 2, "plain")):
         table.apply(record)
     assert [query.name for query in asked.of_cell("c1")] == ["counting"]
+
+
+@pytest.mark.parametrize("partitions", ["", "4"])
+def test_state_partitions_leave_task_slots_to_every_kind_of_lane(partitions: str):
+    table, names = ControlTable(), ["dedup", "windows", "sequence", "lake"]
+    queries: list[Query] = [Counting(name) for name in names]
+    settings = settings_from({"PENSTOCK_STATE_PARTITIONS": partitions})
+    supervisor = QuerySupervisor(None, settings, table, queries)
+    for number, name in enumerate(names):
+        table.apply(plan(f"p{number}", 1, name))
+        table.apply(pipe(f"p{number}", "c1"))
+    assert supervisor.tasks("c1") == 2 * len(names)
+    decision = driver_decision(
+        cell=CellRecord("c1", 1, 1, dict.fromkeys(LANE_KINDS, 1), {}),
+        stop=None,
+        epoch=1,
+        incarnation="i",
+        running=(),
+        not_before={},
+        now=0,
+        slots=16 - supervisor.tasks("c1"),
+    )
+    assert (len(decision.start), decision.refused) == (len(LANE_KINDS), "")
+
+
+@pytest.mark.parametrize(
+    ("has_started", "read_up_to", "not_rescaled", "state"),
+    [
+        (False, "", "", "starting"),
+        (True, "", "", "running"),
+        (True, '{"t":{"0":7}}', "", 'running, read up to {"t":{"0":7}}'),
+        (True, "", "OSError: disk full", "running; keeps its state partitions: OSError: disk full"),
+    ],
+)
+def test_state_of_a_query_names_a_failed_rescaling(has_started: bool, read_up_to: str, not_rescaled: str, state: str):
+    assert running_state(has_started, read_up_to, not_rescaled) == state
 
 
 def test_journalled_offsets_are_the_starting_offsets_of_spark():

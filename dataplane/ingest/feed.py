@@ -78,6 +78,10 @@ class Feed(ABC):
     async def turn(self, consumer: Any) -> None:
         """Read what follows, offer it until it is taken, and commit the position after it."""
 
+    async def may_offer(self, _consumer: Any) -> bool:
+        """Return False if what was read must not be offered any more. Called before each attempt, and while waiting."""
+        return True
+
     async def _run(self) -> None:
         key = self._key
         while not self._ending:
@@ -96,15 +100,23 @@ class Feed(ABC):
                 if consumer is not None:
                     await asyncio.to_thread(consumer.close)
 
-    async def wait_for_room(self) -> int:
-        """Return how many events may be read now; over quota a feed slows down and refuses nothing."""
+    async def wait_for_room(self, consumer: Any) -> int:
+        """Return how many events may be read now, 0 if `may_offer` forbids it.
+
+        Over quota a feed slows down and refuses nothing.
+        """
         while not (allowed := self._intake.room(self._key.tenant)) and not self._ending:
             await asyncio.sleep(OVER_QUOTA_S)
+            if not await self.may_offer(consumer):
+                return 0
         return min(BATCH, allowed or 1)
 
-    async def all_taken(self, events: list[ReceivedEvent]) -> bool:
-        """Offer the events until each is ACKed; return False if the feed was ended first. Raises FeedStoppedError."""
-        while not self._ending:
+    async def all_taken(self, consumer: Any, events: list[ReceivedEvent]) -> bool:
+        """Offer the events until each is ACKed.
+
+        Return False if the feed was ended first, or if `may_offer` forbids another attempt. Raises FeedStoppedError.
+        """
+        while not self._ending and await self.may_offer(consumer):
             try:
                 offered = decoded(events, self._intake.max_event_bytes)
                 statuses = await self._intake.take(self._key.pipe, self._key.source, offered, len(events))

@@ -164,10 +164,10 @@ class KafkaFeed(Feed):
 
     async def turn(self, consumer: Any) -> None:
         """Read as many records as the tenant's quota allows now, and commit the offsets of those that are taken."""
-        most = await self.wait_for_room()
+        most = await self.wait_for_room(consumer)
         messages = [checked(one) for one in await asyncio.to_thread(consumer.consume, most, WAIT_S)]
         type_header = self._type_header(self.want)
-        if messages and await self.all_taken([self._read(one, type_header) for one in messages]):
+        if messages and await self.all_taken(consumer, [self._read(one, type_header) for one in messages]):
             ends = {(one.topic(), one.partition()): one.offset() + 1 for one in messages}
             offsets = [TopicPartition(*partition, offset) for partition, offset in ends.items()]
             await asyncio.to_thread(consumer.commit, offsets=offsets, asynchronous=False)

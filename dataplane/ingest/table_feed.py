@@ -7,6 +7,7 @@ ids of events. A replica that replaces a killed one waits until its own host has
 """
 
 import asyncio
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from confluent_kafka import OFFSET_END, KafkaException, TopicPartition
 from msgspec import Raw, Struct
 
 from dataplane.ingest.events import ReceivedEvent, RecordOrigin
-from dataplane.ingest.feed import REQUEST_S, Feed, Intake, checked, group_settings
+from dataplane.ingest.feed import REQUEST_S, Feed, FeedStoppedError, Intake, checked, group_settings
 from dataplane.kafka_clients import make_consumer
 from dataplane.ledger.meta import CONTENT_TYPE
 from dataplane.names import LOOKUP_TOPIC
@@ -31,6 +32,7 @@ from dataplane.tables.query_protocol import change_event
 
 POLL_S: Final = 0.2
 SESSION_MS: Final = 10_000  # after which another replica takes the place of a killed one
+LONGEST_TURN_MS: Final = 30_000  # a replica that does not poll for so long is replaced, too
 MOST_BYTES: Final = 1024 * 1024  # of the rows of one turn
 MOST_READ: Final = 10_000  # entries of the index that one turn reads
 _IDS: Final = UUID("0f4c3c53-6e6b-5d0b-9f6a-5f6f4a2a7c11")  # namespace of the ids made from row and version
@@ -159,12 +161,16 @@ class HostTables:
 
 
 class _Turn(NamedTuple):
-    """Changes to offer, and where reading continues after them. `caught_up`: end of the log, if none follow."""
+    """Changes to offer, and where reading continues after them. `caught_up`: end of the log, if none follow.
+
+    cursor: the one they were read with
+    """
 
     events: Sequence[ReceivedEvent]
     next: int
     caught_up: int | None
     log: ChangeLog
+    cursor: ChangeCursor
 
 
 class TableChangeFeed(Feed):
@@ -177,32 +183,37 @@ class TableChangeFeed(Feed):
         self._is_assigned = False
         self._position: FeedPosition | None = None
         self._cursor: ChangeCursor | None = None
+        self._polled_s = time.monotonic()
         rows.open()
 
     def open(self) -> Any:
         """Return a consumer that has joined the group of the source, which is one of the table."""
-        self._is_assigned = False
-        settings = {"bootstrap.servers": self._rows.kafka, "session.timeout.ms": SESSION_MS}
+        self._is_assigned, self._cursor, self._polled_s = False, None, time.monotonic()
+        settings = {
+            "bootstrap.servers": self._rows.kafka,
+            "session.timeout.ms": SESSION_MS,
+            "max.poll.interval.ms": LONGEST_TURN_MS,
+        }
         consumer = make_consumer(settings | group_settings(self.want, self.want.table))
         consumer.subscribe([LOOKUP_TOPIC], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
         return consumer
 
     async def turn(self, consumer: Any) -> None:
         """Offer the changes that follow, if this replica reads the source, and commit the position after them."""
-        message = await asyncio.to_thread(consumer.poll, 0)
-        if message is not None:
-            checked(message)
+        await self._poll(consumer)
         if not self._is_assigned:
             await self.rest(POLL_S)
             return
         if self._cursor is None:
             await asyncio.to_thread(self._begin, consumer)
-        most = await self.wait_for_room()
+        most = await self.wait_for_room(consumer)
         found = await asyncio.to_thread(self._read, most)
-        if found is None or self._cursor is None or self._position is None:
+        if found is None:
             await self.rest(POLL_S)
             return
-        if found.events and not await self.all_taken(list(found.events)):
+        if found.events and not await self.all_taken(consumer, list(found.events)):
+            return
+        if self._position is None or self._cursor is not found.cursor:  # another replica may have read on meanwhile
             return
         self._cursor.next = found.next
         if found.caught_up is not None:
@@ -212,6 +223,24 @@ class TableChangeFeed(Feed):
             await asyncio.to_thread(consumer.commit, offsets=[self._position.partition()], asynchronous=False)
         if found.caught_up is not None:
             await self.rest(POLL_S)
+
+    async def may_offer(self, consumer: Any) -> bool:
+        """Return False if this replica is not the reader any more: older rows must not follow those of the next one."""
+        await self._poll(consumer)
+        return self._cursor is not None
+
+    async def _poll(self, consumer: Any) -> None:
+        """Let the consumer report that it was assigned, or lost, the source.
+
+        Raises FeedStoppedError after a pause in which another replica may have become the reader unnoticed.
+        """
+        paused_s = time.monotonic() - self._polled_s
+        if self._is_assigned and paused_s * 1_000 > SESSION_MS:
+            raise FeedStoppedError(f"its consumer group was not polled for {paused_s:.0f} s")
+        message = await asyncio.to_thread(consumer.poll, 0)
+        if message is not None:
+            checked(message)
+        self._polled_s = time.monotonic()
 
     def _begin(self, consumer: Any) -> None:
         """Set the cursor, if this host has every record before it. A first position is committed before reading."""
@@ -252,7 +281,7 @@ class TableChangeFeed(Feed):
             )
             caught_up = log.end if found.next_position > pinned.last_change(table.table) else None
         wanted = [event_of(one, self.want, table.table) for one in found.changes if cursor.wants(one)]
-        return _Turn(wanted, found.next_position, caught_up, log)
+        return _Turn(wanted, found.next_position, caught_up, log, cursor)
 
     def _assigned(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """Become the reader. The consumer fetches nothing."""

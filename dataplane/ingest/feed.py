@@ -21,8 +21,6 @@ OVER_QUOTA_S: Final = 0.1
 REQUEST_S: Final = 10.0
 STEP_S: Final = 0.1  # a resting feed notices its end within this time
 
-# (pipe, source, events, count) -> status of each event: 202 if it is stored. Raises EventRejectedError if none can be.
-TakeFeedEvents = Callable[[str, str, Iterable[ReceivedEvent], int], Awaitable[Sequence[int]]]
 Room = Callable[[str], int]  # tenant -> the number of events that its quota allows now
 
 
@@ -40,6 +38,10 @@ class FedSource(Protocol):
     @property
     def tenant(self) -> str:
         """Return the id of the tenant."""
+
+
+# (feed, events, count) -> status of each event: 202 if it is stored. Raises EventRejectedError if none can be.
+TakeFeedEvents = Callable[[FedSource, Iterable[ReceivedEvent], int], Awaitable[Sequence[int]]]
 
 
 class Intake(NamedTuple):
@@ -119,7 +121,7 @@ class Feed(ABC):
         while not self._ending and await self.may_offer(consumer):
             try:
                 offered = decoded(events, self._intake.max_event_bytes)
-                statuses = await self._intake.take(self._key.pipe, self._key.source, offered, len(events))
+                statuses = await self._intake.take(self._key, offered, len(events))
             except EventRejectedError:  # the pipe is not live yet, or closed: do not read on
                 statuses = [503] * len(events)
             if 413 in statuses:

@@ -8,7 +8,7 @@ ids of events. A replica that replaces a killed one waits until its own host has
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Self
@@ -24,6 +24,7 @@ from dataplane.kafka_clients import make_consumer
 from dataplane.ledger.meta import CONTENT_TYPE
 from dataplane.names import LOOKUP_TOPIC
 from dataplane.runtime.lookups import Lookups
+from dataplane.spec import PipeSpec, TableSource
 from dataplane.tables.change_cursor import ChangeCursor
 from dataplane.tables.lookup_store import lookup_folder
 from dataplane.tables.optional_files import OptionalFiles
@@ -52,6 +53,18 @@ class TableFeedKey(NamedTuple):
     def origin(self) -> str:
         """Return what is read, for the log."""
         return f"changes of table {self.table}"
+
+
+def revisions_reading(want: TableFeedKey, named: Mapping[int, PipeSpec]) -> dict[int, PipeSpec]:
+    """Return the revisions whose source has the rows that a feed reads. Pure.
+
+    Another revision of a ramp may read another table under the same name, and may even write this one.
+    """
+    return {revision: spec for revision, spec in named.items() if _reads(want, spec.sources[want.source])}
+
+
+def _reads(want: TableFeedKey, source: object) -> bool:
+    return isinstance(source, TableSource) and (source.table, source.prefix) == (want.table, want.prefix)
 
 
 class TableChangeEvent(Struct, frozen=True):

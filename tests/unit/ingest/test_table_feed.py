@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from dataplane.ingest.feeds import wanted
-from dataplane.ingest.table_feed import FeedPosition, TableFeedKey, event_of, started
+from dataplane.ingest.table_feed import FeedPosition, TableFeedKey, event_of, revisions_reading, started
 from dataplane.spec import parse_pipe_spec
 from dataplane.tables.control import ControlTable
 from dataplane.tables.pinned_tables import ChangeLog, TableChange
@@ -33,6 +33,18 @@ def test_feed_runs_for_the_newest_revision_with_traffic():
     assert wanted(made, {}) == {TableFeedKey("p", "users", "t1", "users", "snapshot", "u-")}
     made.apply(PipeRecord("p", 2, "t1", "orders", "c1", "closed", [(2, 100)]))
     assert wanted(made, {}) == set()
+
+
+def test_rows_are_stamped_only_for_revisions_that_read_their_table():
+    """An older revision of the ramp may write the table that the newer one reads."""
+    specs = {}
+    for revision, (table, prefix) in enumerate([("old", ""), ("users", "u-"), ("users", ""), ("users", "")], 1):
+        source = {"type": "table", "table": table, "from": "snapshot", "prefix": prefix}
+        spec = {"sources": {"users": source}, "destinations": {"crm": {"url": "https://crm.example/"}}}
+        specs[revision] = parse_pipe_spec(spec)
+    specs[5] = parse_pipe_spec({"sources": {"users": {}}, "destinations": {"crm": {"url": "https://crm.example/"}}})
+    assert set(revisions_reading(WANT, specs)) == {3, 4}
+    assert set(revisions_reading(WANT._replace(prefix="u-"), specs)) == {2}
 
 
 def test_source_begins_only_when_the_host_has_the_whole_topic():

@@ -69,14 +69,14 @@ class Group:
     def lose(self) -> None:
         self._feed._revoked(self, [])
 
-    def committed(self, _partitions: Any, timeout: float) -> list[TopicPartition]:
+    def committed(self, _partitions: Any, **_limits: Any) -> list[TopicPartition]:
         return [self.stored]
 
-    def commit(self, *, offsets: list[TopicPartition], asynchronous: bool) -> None:
+    def commit(self, *, offsets: list[TopicPartition], **_modes: Any) -> None:
         (self.stored,) = offsets
         self.commits.append(self.stored.offset)
 
-    def get_watermark_offsets(self, _partition: Any, *, timeout: float, cached: bool) -> tuple[int, int]:
+    def get_watermark_offsets(self, _partition: Any, **_limits: Any) -> tuple[int, int]:
         return 0, self._tables.end
 
     def assign(self, _partitions: Any) -> None: ...
@@ -92,7 +92,7 @@ class Offers:
         self.keys: list[list[str]] = []
         self.rooms: list[int] = []
 
-    async def take(self, _want: Any, _source: Any, events: Iterable[ReceivedEvent], _count: int) -> Sequence[int]:
+    async def take(self, _want: Any, events: Iterable[ReceivedEvent], _count: int) -> Sequence[int]:
         keys = [one.origin.key or "" for one in events if one.origin]
         self.keys.append(keys)
         return [self.statuses.pop(0) if self.statuses else 202] * len(keys)

@@ -7,6 +7,7 @@ ids of events. A replica that replaces a killed one waits until its own host has
 """
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ from dataplane.tables.query_protocol import change_event
 POLL_S: Final = 0.2
 SESSION_MS: Final = 10_000  # after which another replica takes the place of a killed one
 LONGEST_TURN_MS: Final = 30_000  # a replica that does not poll for so long is replaced, too
+PREFIX_DIGITS: Final = 16  # of the hash of a prefix, whose own characters a group's name may not have
 MOST_BYTES: Final = 1024 * 1024  # of the rows of one turn
 MOST_READ: Final = 10_000  # entries of the index that one turn reads
 _IDS: Final = UUID("0f4c3c53-6e6b-5d0b-9f6a-5f6f4a2a7c11")  # namespace of the ids made from row and version
@@ -53,6 +55,12 @@ class TableFeedKey(NamedTuple):
     def origin(self) -> str:
         """Return what is read, for the log."""
         return f"changes of table {self.table}"
+
+    @property
+    def group_parts(self) -> list[str]:
+        """Return the last parts of the consumer group's name: another table or prefix begins at `from` again."""
+        digest = hashlib.sha256(self.prefix.encode()).hexdigest()[:PREFIX_DIGITS]
+        return [self.table, digest] if self.prefix else [self.table]
 
 
 def revisions_reading(want: TableFeedKey, named: Mapping[int, PipeSpec]) -> dict[int, PipeSpec]:
@@ -95,10 +103,16 @@ class FeedPosition(Struct, array_like=True, frozen=True):
 
     @classmethod
     def committed(cls, partition: TopicPartition) -> Self | None:
-        """Return the position of a committed offset; None if there is none."""
+        """Return the position of a committed offset; None if there is none.
+
+        An offset without our metadata, as Kafka's tools write it, is one of an unknown topic: all rows are read again.
+        """
         if partition.offset < 0:
             return None
-        stored: Self = msgspec.json.decode(partition.metadata, type=cls)
+        try:
+            stored: Self = msgspec.json.decode(partition.metadata or "", type=cls)
+        except msgspec.DecodeError:
+            return cls("", 0)
         return msgspec.structs.replace(stored, offset=partition.offset)
 
     def partition(self) -> TopicPartition:
@@ -176,7 +190,8 @@ class HostTables:
 class _Turn(NamedTuple):
     """Changes to offer, and where reading continues after them. `caught_up`: end of the log, if none follow.
 
-    cursor: the one they were read with
+    cursor:          the one they were read with
+    is_position_new: the position is worth a commit although there may be no event
     """
 
     events: Sequence[ReceivedEvent]
@@ -184,6 +199,7 @@ class _Turn(NamedTuple):
     caught_up: int | None
     log: ChangeLog
     cursor: ChangeCursor
+    is_position_new: bool
 
 
 class TableChangeFeed(Feed):
@@ -207,7 +223,7 @@ class TableChangeFeed(Feed):
             "session.timeout.ms": SESSION_MS,
             "max.poll.interval.ms": LONGEST_TURN_MS,
         }
-        consumer = make_consumer(settings | group_settings(self.want, self.want.table))
+        consumer = make_consumer(settings | group_settings(self.want, *self.want.group_parts))
         consumer.subscribe([LOOKUP_TOPIC], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
         return consumer
 
@@ -231,7 +247,7 @@ class TableChangeFeed(Feed):
         self._cursor.next = found.next
         if found.caught_up is not None:
             self._cursor.catch_up(found.caught_up)
-        if found.events:
+        if found.events or found.is_position_new:
             self._position = self._position.at(self._cursor, found.log)
             await asyncio.to_thread(consumer.commit, offsets=[self._position.partition()], asynchronous=False)
         if found.caught_up is not None:
@@ -280,9 +296,9 @@ class TableChangeFeed(Feed):
             table = pinned.table(self.want.tenant, self.want.table)
             if table is None or table.state == "removed":
                 return None
-            if self._position.log != log.topic_id:  # the topic was recreated meanwhile
+            is_recreated = self._position.log != log.topic_id
+            if is_recreated:
                 self._cursor = ChangeCursor.again()
-                self._position = self._position.at(self._cursor, log)
             cursor = self._cursor
             found = pinned.changes(
                 table.table,
@@ -294,7 +310,7 @@ class TableChangeFeed(Feed):
             )
             caught_up = log.end if found.next_position > pinned.last_change(table.table) else None
         wanted = [event_of(one, self.want, table.table) for one in found.changes if cursor.wants(one)]
-        return _Turn(wanted, found.next_position, caught_up, log, cursor)
+        return _Turn(wanted, found.next_position, caught_up, log, cursor, is_recreated)
 
     def _assigned(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """Become the reader. The consumer fetches nothing."""

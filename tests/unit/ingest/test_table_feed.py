@@ -1,11 +1,13 @@
 """Sources of type table: where a feed begins and continues, and how a change becomes an event."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
 
+from dataplane.ingest.feed import group_settings
 from dataplane.ingest.feeds import wanted
 from dataplane.ingest.table_feed import FeedPosition, TableFeedKey, event_of, revisions_reading, started
 from dataplane.spec import parse_pipe_spec
@@ -105,6 +107,23 @@ def test_position_is_committed_with_the_id_of_its_topic():
     position = FeedPosition("topic-1", 40, 45)
     assert FeedPosition.committed(position.partition()) == position
     assert FeedPosition.committed(TopicPartition("penstock.lookups", 0, -1001)) is None
+
+
+@pytest.mark.parametrize("metadata", ["", "set by hand", "{}", '["topic-1"]', '["topic-1","x"]'])
+def test_offset_that_was_set_with_other_tools_is_one_of_an_unknown_topic(metadata: str):
+    position = FeedPosition.committed(TopicPartition("penstock.lookups", 0, 45, metadata))
+    assert position == FeedPosition("", 0)
+    cursor = position.cursor(LOG, is_first=False)
+    assert cursor is not None
+    assert cursor.next == 0
+
+
+def test_table_or_prefix_that_changes_begins_in_another_group():
+    groups = [WANT, WANT._replace(table="old"), WANT._replace(prefix="eu-"), WANT._replace(prefix="us/\u00e9 ")]
+    names = [group_settings(want, *want.group_parts)["group.id"] for want in groups]
+    assert names[:2] == ["penstock.p.users.users", "penstock.p.users.old"]
+    assert len(set(names)) == 4
+    assert all(re.fullmatch(r"penstock\.p\.users\.users\.[0-9a-f]{16}", name) for name in names[2:])
 
 
 @pytest.mark.parametrize(("row", "operation"), [(b'{"n":1}', "upsert"), (None, "delete")])

@@ -109,8 +109,8 @@ class Offers:
 def tables(tmp_path: Path) -> Iterator[StoredTables]:
     made = StoredTables(tmp_path)
     made.store.begin_topic("topic-1")
-    made.store.apply([(table_key(TABLE), encode_table(TableRecord(TABLE, 1, "t1", "users")))], 1)
     made.store.index_changes()
+    made.store.apply([(table_key(TABLE), encode_table(TableRecord(TABLE, 1, "t1", "users")))], 1)
     made.end = 1
     yield made
     made.store.close()
@@ -212,3 +212,13 @@ def test_reader_that_was_paused_for_its_session_offers_nothing(tables: StoredTab
 
 def test_consumer_is_evicted_if_it_does_not_poll_for_half_a_minute():
     assert table_feed.SESSION_MS < table_feed.LONGEST_TURN_MS <= 30_000
+
+
+def test_recreated_topic_is_committed_also_without_events(tables: StoredTables):
+    """Otherwise a replica that replaces this one reads all rows of the new topic again."""
+    feed = TableChangeFeed(WANT, tables, Offers().intake)
+    group = Group(feed, tables, FeedPosition("topic-0", 4, 7).partition())
+    asyncio.run(feed.turn(group))
+    assert FeedPosition.committed(group.stored) == FeedPosition("topic-1", 0, tables.end)
+    asyncio.run(feed.turn(group))
+    assert len(group.commits) == 1, "the position is committed once"

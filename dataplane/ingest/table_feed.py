@@ -33,6 +33,7 @@ from dataplane.tables.pinned_tables import ChangeLog, PinnedTables, TableChange
 from dataplane.tables.query_protocol import change_event
 
 POLL_S: Final = 0.2
+SCAN_REST_S: Final = 0.02  # between reads that find no event: other feeds need the CPU, too
 SESSION_MS: Final = 10_000  # after which another replica takes the place of a killed one
 LONGEST_TURN_MS: Final = 30_000  # a replica that does not poll for so long is replaced, too
 PREFIX_DIGITS: Final = 16  # of the hash of a prefix, whose own characters a group's name may not have
@@ -191,7 +192,7 @@ class _Turn(NamedTuple):
     """Changes to offer, and where reading continues after them. `caught_up`: end of the log, if none follow.
 
     cursor:          the one they were read with
-    is_position_new: the position is worth a commit although there may be no event
+    is_position_new: entries of the index were read: with the prefix or not, they are not to be read again
     """
 
     events: Sequence[ReceivedEvent]
@@ -247,11 +248,13 @@ class TableChangeFeed(Feed):
         self._cursor.next = found.next
         if found.caught_up is not None:
             self._cursor.catch_up(found.caught_up)
-        if found.events or found.is_position_new:
+        if found.is_position_new:
             self._position = self._position.at(self._cursor, found.log)
             await asyncio.to_thread(consumer.commit, offsets=[self._position.partition()], asynchronous=False)
         if found.caught_up is not None:
             await self.rest(POLL_S)
+        elif not found.events:
+            await self.rest(SCAN_REST_S)
 
     async def may_offer(self, consumer: Any) -> bool:
         """Return False if this replica is not the reader any more: older rows must not follow those of the next one."""
@@ -300,6 +303,9 @@ class TableChangeFeed(Feed):
             if is_recreated:
                 self._cursor = ChangeCursor.again()
             cursor = self._cursor
+            newest = pinned.last_change(table.table)
+            if newest < cursor.next and not is_recreated:
+                return _Turn([], cursor.next, log.end, log, cursor, is_position_new=False)
             found = pinned.changes(
                 table.table,
                 prefix=self.want.prefix,
@@ -308,9 +314,9 @@ class TableChangeFeed(Feed):
                 most_bytes=MOST_BYTES,
                 most_read=MOST_READ,
             )
-            caught_up = log.end if found.next_position > pinned.last_change(table.table) else None
+            caught_up = log.end if found.next_position > newest else None
         wanted = [event_of(one, self.want, table.table) for one in found.changes if cursor.wants(one)]
-        return _Turn(wanted, found.next_position, caught_up, log, cursor, is_recreated)
+        return _Turn(wanted, found.next_position, caught_up, log, cursor, is_position_new=True)
 
     def _assigned(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """Become the reader. The consumer fetches nothing."""

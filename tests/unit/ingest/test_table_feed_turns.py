@@ -222,3 +222,33 @@ def test_recreated_topic_is_committed_also_without_events(tables: StoredTables):
     assert FeedPosition.committed(group.stored) == FeedPosition("topic-1", 0, tables.end)
     asyncio.run(feed.turn(group))
     assert len(group.commits) == 1, "the position is committed once"
+
+
+def test_scan_that_finds_no_event_is_committed_once_and_not_repeated(
+    tables: StoredTables, monkeypatch: pytest.MonkeyPatch
+):
+    tables.write("us-1", "us-2", "us-3")
+    monkeypatch.setattr(table_feed, "MOST_READ", 2)
+    offers = Offers()
+    feed = TableChangeFeed(WANT._replace(prefix="eu-"), tables, offers.intake)
+    group = Group(feed, tables)
+    scans = list[int]()
+    changes = PinnedTables.changes
+
+    def counted(pinned: PinnedTables, table: str, **limits: Any) -> Any:
+        scans.append(limits["first"])
+        return changes(pinned, table, **limits)
+
+    monkeypatch.setattr(PinnedTables, "changes", counted)
+
+    async def turns() -> None:
+        for _ in range(4):
+            await feed.turn(group)
+        tables.write("x", table=OTHER)
+        await feed.turn(group)
+
+    asyncio.run(turns())
+    assert (group.commits, scans, offers.keys) == ([0, 3, 4], [0, 3], [])
+    tables.write("eu-1")
+    asyncio.run(feed.turn(group))
+    assert (group.commits[2:], offers.keys) == ([4, 6], [["eu-1"]])

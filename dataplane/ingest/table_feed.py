@@ -206,21 +206,21 @@ class _Turn(NamedTuple):
 class TableChangeFeed(Feed):
     """Reader of a table's changes."""
 
-    def __init__(self, want: TableFeedKey, rows: HostTables, intake: Intake) -> None:
+    def __init__(self, want: TableFeedKey, tables: HostTables, intake: Intake) -> None:
         super().__init__(want, intake)
         self.want = want
-        self._rows = rows
+        self._tables = tables
         self._is_assigned = False
         self._position: FeedPosition | None = None
         self._cursor: ChangeCursor | None = None
         self._polled_s = time.monotonic()
-        rows.open()
+        tables.open()
 
     def open(self) -> Any:
         """Return a consumer that has joined the group of the source, which is one of the table."""
         self._is_assigned, self._cursor, self._polled_s = False, None, time.monotonic()
         settings = {
-            "bootstrap.servers": self._rows.kafka,
+            "bootstrap.servers": self._tables.kafka,
             "session.timeout.ms": SESSION_MS,
             "max.poll.interval.ms": LONGEST_TURN_MS,
         }
@@ -276,7 +276,7 @@ class TableChangeFeed(Feed):
 
     def _begin(self, consumer: Any) -> None:
         """Set the cursor, if this host has every record before it. A first position is committed before reading."""
-        with self._rows.pinned() as pinned:
+        with self._tables.pinned() as pinned:
             log = pinned.change_log() if pinned is not None else None
         if log is None:
             return
@@ -292,7 +292,7 @@ class TableChangeFeed(Feed):
 
     def _read(self, most: int) -> _Turn | None:
         """Return the next changes; None while this host does not have the table, or its index is not complete."""
-        with self._rows.pinned() as pinned:
+        with self._tables.pinned() as pinned:
             log = pinned.change_log() if pinned is not None else None
             if pinned is None or log is None or self._cursor is None or self._position is None:
                 return None

@@ -21,8 +21,6 @@ OVER_QUOTA_S: Final = 0.1
 REQUEST_S: Final = 10.0
 STEP_S: Final = 0.1  # a resting feed notices its end within this time
 
-# (pipe, source, events, count) -> status of each event: 202 if it is stored. Raises EventRejectedError if none can be.
-TakeFeedEvents = Callable[[str, str, Iterable[ReceivedEvent], int], Awaitable[Sequence[int]]]
 Room = Callable[[str], int]  # tenant -> the number of events that its quota allows now
 
 
@@ -40,6 +38,10 @@ class FedSource(Protocol):
     @property
     def tenant(self) -> str:
         """Return the id of the tenant."""
+
+
+# (feed, events, count) -> status of each event: 202 if it is stored. Raises EventRejectedError if none can be.
+TakeFeedEvents = Callable[[FedSource, Iterable[ReceivedEvent], int], Awaitable[Sequence[int]]]
 
 
 class Intake(NamedTuple):
@@ -78,6 +80,10 @@ class Feed(ABC):
     async def turn(self, consumer: Any) -> None:
         """Read what follows, offer it until it is taken, and commit the position after it."""
 
+    async def may_offer(self, _consumer: Any) -> bool:
+        """Return False if what was read must not be offered any more. Called before each attempt, and while waiting."""
+        return True
+
     async def _run(self) -> None:
         key = self._key
         while not self._ending:
@@ -96,18 +102,26 @@ class Feed(ABC):
                 if consumer is not None:
                     await asyncio.to_thread(consumer.close)
 
-    async def wait_for_room(self) -> int:
-        """Return how many events may be read now; over quota a feed slows down and refuses nothing."""
+    async def wait_for_room(self, consumer: Any) -> int:
+        """Return how many events may be read now, 0 if `may_offer` forbids it.
+
+        Over quota a feed slows down and refuses nothing.
+        """
         while not (allowed := self._intake.room(self._key.tenant)) and not self._ending:
             await asyncio.sleep(OVER_QUOTA_S)
+            if not await self.may_offer(consumer):
+                return 0
         return min(BATCH, allowed or 1)
 
-    async def all_taken(self, events: list[ReceivedEvent]) -> bool:
-        """Offer the events until each is ACKed; return False if the feed was ended first. Raises FeedStoppedError."""
-        while not self._ending:
+    async def all_taken(self, consumer: Any, events: list[ReceivedEvent]) -> bool:
+        """Offer the events until each is ACKed.
+
+        Return False if the feed was ended first, or if `may_offer` forbids another attempt. Raises FeedStoppedError.
+        """
+        while not self._ending and await self.may_offer(consumer):
             try:
                 offered = decoded(events, self._intake.max_event_bytes)
-                statuses = await self._intake.take(self._key.pipe, self._key.source, offered, len(events))
+                statuses = await self._intake.take(self._key, offered, len(events))
             except EventRejectedError:  # the pipe is not live yet, or closed: do not read on
                 statuses = [503] * len(events)
             if 413 in statuses:

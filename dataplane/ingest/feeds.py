@@ -164,10 +164,10 @@ class KafkaFeed(Feed):
 
     async def turn(self, consumer: Any) -> None:
         """Read as many records as the tenant's quota allows now, and commit the offsets of those that are taken."""
-        most = await self.wait_for_room()
+        most = await self.wait_for_room(consumer)
         messages = [checked(one) for one in await asyncio.to_thread(consumer.consume, most, WAIT_S)]
         type_header = self._type_header(self.want)
-        if messages and await self.all_taken([self._read(one, type_header) for one in messages]):
+        if messages and await self.all_taken(consumer, [self._read(one, type_header) for one in messages]):
             ends = {(one.topic(), one.partition()): one.offset() + 1 for one in messages}
             offsets = [TopicPartition(*partition, offset) for partition, offset in ends.items()]
             await asyncio.to_thread(consumer.commit, offsets=offsets, asynchronous=False)
@@ -205,11 +205,11 @@ class SourceFeeds:
         clusters: Clusters,
         table: ControlTable,
         intake: Intake,
-        rows: HostTables,
+        tables: HostTables,
         *,
         type_header: TypeHeader,
     ) -> None:
-        self._clusters, self._table, self._intake, self._rows = clusters, table, intake, rows
+        self._clusters, self._table, self._intake, self._tables = clusters, table, intake, tables
         self._type_header = type_header
         self.dropped_headers = 0
         self._feeds: dict[FeedKey | TableFeedKey, Feed] = {}
@@ -235,11 +235,11 @@ class SourceFeeds:
             self._let_go(feed)
         self._feeds.clear()
         await asyncio.gather(*self._ending)
-        await asyncio.to_thread(self._rows.close)
+        await asyncio.to_thread(self._tables.close)
 
     def _feed(self, want: FeedKey | TableFeedKey) -> Feed:
         if isinstance(want, TableFeedKey):
-            return TableChangeFeed(want, self._rows, self._intake)
+            return TableChangeFeed(want, self._tables, self._intake)
         settings = self._clusters[want.cluster].settings
         return KafkaFeed(want, settings, self._intake, dropped=self._note_dropped, type_header=self._type_header)
 

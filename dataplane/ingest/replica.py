@@ -18,7 +18,7 @@ from dataplane.ingest.acks import AckTracker, PartitionOffset, RequestRecords
 from dataplane.ingest.event_results import EventResult
 from dataplane.ingest.event_types import admit, admit_or_note
 from dataplane.ingest.events import Item, ReceivedEvent, reject_large
-from dataplane.ingest.feed import Intake
+from dataplane.ingest.feed import FedSource, Intake
 from dataplane.ingest.feeds import FeedKey, SourceFeeds
 from dataplane.ingest.journal import AckJournal, JournalledAck
 from dataplane.ingest.ledger_reporter import EventCounts, LedgerReporter
@@ -30,7 +30,7 @@ from dataplane.ingest.rejections import RejectedEvent, RejectionBook
 from dataplane.ingest.route import SourceRoute, Stamper
 from dataplane.ingest.schemas import check_of, reject_mismatch
 from dataplane.ingest.stamp import PartitionSpreader, key_bytes, partition_of
-from dataplane.ingest.table_feed import HostTables
+from dataplane.ingest.table_feed import HostTables, TableFeedKey, revisions_reading
 from dataplane.ingest.time_slice import TimeSlice
 from dataplane.ingest.traces import IngestTracing
 from dataplane.ingest.version_traffic import TrafficBook
@@ -222,23 +222,26 @@ class IngestReplica:
         route.sender, route.ends_us = digest[:SENDER_CHARS], key.expires_us
         return route
 
-    def _lead(self, pipe_id: str, source: str) -> SourceRoute:
-        """Return the route of a source. Raises EventRejectedError for a closed pipe, or one that is not live yet."""
+    def _lead(self, pipe_id: str, source: str, feed: FedSource | None = None) -> SourceRoute:
+        """Return the route of a source, or of its feed.
+
+        Raises EventRejectedError for a closed pipe, or one that is not live yet.
+        """
         pipe = self.table.pipe(pipe_id)
         cell = self.table.cell(pipe.cell) if pipe else None
         if pipe is None or cell is None or not pipe.weights:
             raise _starting()
         if pipe.state == "closed":
             raise EventRejectedError(409, "pipe-closed", "the pipe is closed; reopen it to send events")
-        fields = self._fields(source, pipe)
+        fields = self._fields(source, pipe, feed)
         weights = [(revision, share) for revision, share in pipe.weights if revision in fields]
         spread = frozenset(revision for revision, of_revision in fields.items() if of_revision.spread)
         gate = self._gates.find(pipe.tenant, pipe_id, source)
         return SourceRoute(pipe, source, cell.topics["ingest"], fields, weights, spread=spread, gate=gate)
 
-    async def _take_fed(self, pipe: str, source: str, events: Iterable[ReceivedEvent], count: int) -> list[int]:
+    async def _take_fed(self, feed: FedSource, events: Iterable[ReceivedEvent], count: int) -> list[int]:
         """Take events that a feed has read; return the status of each. Raises EventRejectedError."""
-        route, sizes = self._lead(pipe, source), list[int]()
+        route, sizes = self._lead(feed.pipe, feed.source, feed), list[int]()
 
         def sized() -> Iterator[ReceivedEvent]:
             for event in events:
@@ -261,15 +264,17 @@ class IngestReplica:
         """Return how many events of a tenant may be read from Kafka sources and tables now."""
         return self.meters.of(tenant).room(self.meters.clock())
 
-    def _fields(self, source: str, pipe: PipeRecord) -> dict[int, SourceFields]:
+    def _fields(self, source: str, pipe: PipeRecord, feed: FedSource | None) -> dict[int, SourceFields]:
         """Return the fields that each revision which names the source reads.
 
-        During a ramp, perhaps only one of the two names it. Raises EventRejectedError if none does, or a plan is
-        unknown.
+        During a ramp, perhaps only one of the two names it, or reads the table of the feed. Raises EventRejectedError
+        if none does, or a plan is unknown.
         """
         records = [self.table.plan(pipe.pipe, revision) for revision, _ in pipe.weights]
         known = [record for record in records if record is not None]
         named = {record.revision: record.spec for record in known if source in record.spec.sources}
+        if isinstance(feed, TableFeedKey):
+            named = revisions_reading(feed, named)
         if len(known) < len(records) or not named:
             raise _starting()
         return {revision: source_fields(spec)[source] for revision, spec in named.items()}

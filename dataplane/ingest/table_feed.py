@@ -7,7 +7,9 @@ ids of events. A replica that replaces a killed one waits until its own host has
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+import hashlib
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Self
@@ -18,11 +20,12 @@ from confluent_kafka import OFFSET_END, KafkaException, TopicPartition
 from msgspec import Raw, Struct
 
 from dataplane.ingest.events import ReceivedEvent, RecordOrigin
-from dataplane.ingest.feed import REQUEST_S, Feed, Intake, checked, group_settings
+from dataplane.ingest.feed import REQUEST_S, Feed, FeedStoppedError, Intake, checked, group_settings
 from dataplane.kafka_clients import make_consumer
 from dataplane.ledger.meta import CONTENT_TYPE
 from dataplane.names import LOOKUP_TOPIC
 from dataplane.runtime.lookups import Lookups
+from dataplane.spec import PipeSpec, TableSource
 from dataplane.tables.change_cursor import ChangeCursor
 from dataplane.tables.lookup_store import lookup_folder
 from dataplane.tables.optional_files import OptionalFiles
@@ -30,7 +33,10 @@ from dataplane.tables.pinned_tables import ChangeLog, PinnedTables, TableChange
 from dataplane.tables.query_protocol import change_event
 
 POLL_S: Final = 0.2
+SCAN_REST_S: Final = 0.02  # between reads that find no event: other feeds need the CPU, too
 SESSION_MS: Final = 10_000  # after which another replica takes the place of a killed one
+LONGEST_TURN_MS: Final = 30_000  # a replica that does not poll for so long is replaced, too
+PREFIX_DIGITS: Final = 16  # of the hash of a prefix, whose own characters a group's name may not have
 MOST_BYTES: Final = 1024 * 1024  # of the rows of one turn
 MOST_READ: Final = 10_000  # entries of the index that one turn reads
 _IDS: Final = UUID("0f4c3c53-6e6b-5d0b-9f6a-5f6f4a2a7c11")  # namespace of the ids made from row and version
@@ -50,6 +56,24 @@ class TableFeedKey(NamedTuple):
     def origin(self) -> str:
         """Return what is read, for the log."""
         return f"changes of table {self.table}"
+
+    @property
+    def group_parts(self) -> list[str]:
+        """Return the last parts of the consumer group's name: another table or prefix begins at `from` again."""
+        digest = hashlib.sha256(self.prefix.encode()).hexdigest()[:PREFIX_DIGITS]
+        return [self.table, digest] if self.prefix else [self.table]
+
+
+def revisions_reading(want: TableFeedKey, named: Mapping[int, PipeSpec]) -> dict[int, PipeSpec]:
+    """Return the revisions whose source has the rows that a feed reads. Pure.
+
+    Another revision of a ramp may read another table under the same name, and may even write this one.
+    """
+    return {revision: spec for revision, spec in named.items() if _reads(want, spec.sources[want.source])}
+
+
+def _reads(want: TableFeedKey, source: object) -> bool:
+    return isinstance(source, TableSource) and (source.table, source.prefix) == (want.table, want.prefix)
 
 
 class TableChangeEvent(Struct, frozen=True):
@@ -80,10 +104,16 @@ class FeedPosition(Struct, array_like=True, frozen=True):
 
     @classmethod
     def committed(cls, partition: TopicPartition) -> Self | None:
-        """Return the position of a committed offset; None if there is none."""
+        """Return the position of a committed offset; None if there is none.
+
+        An offset without our metadata, as Kafka's tools write it, is one of an unknown topic: all rows are read again.
+        """
         if partition.offset < 0:
             return None
-        stored: Self = msgspec.json.decode(partition.metadata, type=cls)
+        try:
+            stored: Self = msgspec.json.decode(partition.metadata or "", type=cls)
+        except msgspec.DecodeError:
+            return cls("", 0)
         return msgspec.structs.replace(stored, offset=partition.offset)
 
     def partition(self) -> TopicPartition:
@@ -159,63 +189,94 @@ class HostTables:
 
 
 class _Turn(NamedTuple):
-    """Changes to offer, and where reading continues after them. `caught_up`: end of the log, if none follow."""
+    """Changes to offer, and where reading continues after them. `caught_up`: end of the log, if none follow.
+
+    cursor:          the one they were read with
+    is_position_new: entries of the index were read: with the prefix or not, they are not to be read again
+    """
 
     events: Sequence[ReceivedEvent]
     next: int
     caught_up: int | None
     log: ChangeLog
+    cursor: ChangeCursor
+    is_position_new: bool
 
 
 class TableChangeFeed(Feed):
     """Reader of a table's changes."""
 
-    def __init__(self, want: TableFeedKey, rows: HostTables, intake: Intake) -> None:
+    def __init__(self, want: TableFeedKey, tables: HostTables, intake: Intake) -> None:
         super().__init__(want, intake)
         self.want = want
-        self._rows = rows
+        self._tables = tables
         self._is_assigned = False
         self._position: FeedPosition | None = None
         self._cursor: ChangeCursor | None = None
-        rows.open()
+        self._polled_s = time.monotonic()
+        tables.open()
 
     def open(self) -> Any:
         """Return a consumer that has joined the group of the source, which is one of the table."""
-        self._is_assigned = False
-        settings = {"bootstrap.servers": self._rows.kafka, "session.timeout.ms": SESSION_MS}
-        consumer = make_consumer(settings | group_settings(self.want, self.want.table))
+        self._is_assigned, self._cursor, self._polled_s = False, None, time.monotonic()
+        settings = {
+            "bootstrap.servers": self._tables.kafka,
+            "session.timeout.ms": SESSION_MS,
+            "max.poll.interval.ms": LONGEST_TURN_MS,
+        }
+        consumer = make_consumer(settings | group_settings(self.want, *self.want.group_parts))
         consumer.subscribe([LOOKUP_TOPIC], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
         return consumer
 
     async def turn(self, consumer: Any) -> None:
         """Offer the changes that follow, if this replica reads the source, and commit the position after them."""
-        message = await asyncio.to_thread(consumer.poll, 0)
-        if message is not None:
-            checked(message)
+        await self._poll(consumer)
         if not self._is_assigned:
             await self.rest(POLL_S)
             return
         if self._cursor is None:
             await asyncio.to_thread(self._begin, consumer)
-        most = await self.wait_for_room()
+        most = await self.wait_for_room(consumer)
         found = await asyncio.to_thread(self._read, most)
-        if found is None or self._cursor is None or self._position is None:
+        if found is None:
             await self.rest(POLL_S)
             return
-        if found.events and not await self.all_taken(list(found.events)):
+        if found.events and not await self.all_taken(consumer, list(found.events)):
+            return
+        if self._position is None or self._cursor is not found.cursor:  # another replica may have read on meanwhile
             return
         self._cursor.next = found.next
         if found.caught_up is not None:
             self._cursor.catch_up(found.caught_up)
-        if found.events:
+        if found.is_position_new:
             self._position = self._position.at(self._cursor, found.log)
             await asyncio.to_thread(consumer.commit, offsets=[self._position.partition()], asynchronous=False)
         if found.caught_up is not None:
             await self.rest(POLL_S)
+        elif not found.events:
+            await self.rest(SCAN_REST_S)
+
+    async def may_offer(self, consumer: Any) -> bool:
+        """Return False if this replica is not the reader any more: older rows must not follow those of the next one."""
+        await self._poll(consumer)
+        return self._cursor is not None
+
+    async def _poll(self, consumer: Any) -> None:
+        """Let the consumer report that it was assigned, or lost, the source.
+
+        Raises FeedStoppedError after a pause in which another replica may have become the reader unnoticed.
+        """
+        paused_s = time.monotonic() - self._polled_s
+        if self._is_assigned and paused_s * 1_000 > SESSION_MS:
+            raise FeedStoppedError(f"its consumer group was not polled for {paused_s:.0f} s")
+        message = await asyncio.to_thread(consumer.poll, 0)
+        if message is not None:
+            checked(message)
+        self._polled_s = time.monotonic()
 
     def _begin(self, consumer: Any) -> None:
         """Set the cursor, if this host has every record before it. A first position is committed before reading."""
-        with self._rows.pinned() as pinned:
+        with self._tables.pinned() as pinned:
             log = pinned.change_log() if pinned is not None else None
         if log is None:
             return
@@ -231,17 +292,20 @@ class TableChangeFeed(Feed):
 
     def _read(self, most: int) -> _Turn | None:
         """Return the next changes; None while this host does not have the table, or its index is not complete."""
-        with self._rows.pinned() as pinned:
+        with self._tables.pinned() as pinned:
             log = pinned.change_log() if pinned is not None else None
             if pinned is None or log is None or self._cursor is None or self._position is None:
                 return None
             table = pinned.table(self.want.tenant, self.want.table)
             if table is None or table.state == "removed":
                 return None
-            if self._position.log != log.topic_id:  # the topic was recreated meanwhile
+            is_recreated = self._position.log != log.topic_id
+            if is_recreated:
                 self._cursor = ChangeCursor.again()
-                self._position = self._position.at(self._cursor, log)
             cursor = self._cursor
+            newest = pinned.last_change(table.table)
+            if newest < cursor.next and not is_recreated:
+                return _Turn([], cursor.next, log.end, log, cursor, is_position_new=False)
             found = pinned.changes(
                 table.table,
                 prefix=self.want.prefix,
@@ -250,9 +314,9 @@ class TableChangeFeed(Feed):
                 most_bytes=MOST_BYTES,
                 most_read=MOST_READ,
             )
-            caught_up = log.end if found.next_position > pinned.last_change(table.table) else None
+            caught_up = log.end if found.next_position > newest else None
         wanted = [event_of(one, self.want, table.table) for one in found.changes if cursor.wants(one)]
-        return _Turn(wanted, found.next_position, caught_up, log)
+        return _Turn(wanted, found.next_position, caught_up, log, cursor, is_position_new=True)
 
     def _assigned(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """Become the reader. The consumer fetches nothing."""

@@ -6,7 +6,7 @@ from dataplane.tables.pinned_tables import ChangeLog, TableChange
 
 
 class ChangeCursor:
-    """Place of a reader in the changes: it gets those from the position `next` on.
+    """Position of a reader in the changes: it gets those from the position `next` on.
 
     removals_from: position from which removed rows are given; a snapshot leaves out rows that were removed before it
     """

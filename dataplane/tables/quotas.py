@@ -29,6 +29,7 @@ class Quotas(Struct, frozen=True, kw_only=True):
     subjects: int = 1_000
     schema_versions: int = 10_000
     replay_units_per_s: int = 500
+    table_sources: int = 20
 
 
 class QuotaKind(NamedTuple):
@@ -65,6 +66,10 @@ _LIST: Final = (
     QuotaKind(
         "replay_units_per_s", 1, 100_000, "units/s", "Replay rate",
         "highest rate of a replay, over all its destinations; a tenant has one replay at a time",
+    ),
+    QuotaKind(
+        "table_sources", 0, 1_000, "sources", "Table sources",
+        "sources of type table, over all pipes that are not closed; each costs every ingest replica a Kafka consumer",
     ),
 )  # fmt: skip
 KINDS: Final[Mapping[str, QuotaKind]] = {kind.name: kind for kind in _LIST}

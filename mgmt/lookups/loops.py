@@ -18,6 +18,13 @@ def tables_of(pipe: str, spec: Mapping[str, Any]) -> PipeTables:
     return PipeTables(pipe, reads, writes)
 
 
+def merged(own: PipeTables, revisions: Iterable[PipeTables]) -> PipeTables:
+    """Return the tables of a pipe's next revision together with those of its revisions in use."""
+    every = [own, *revisions]
+    reads = frozenset(table for one in every for table in one.reads)
+    return PipeTables(own.pipe, reads, frozenset(table for one in every for table in one.writes))
+
+
 def find_loop(own: PipeTables, others: Sequence[PipeTables]) -> list[str]:
     """Return a shortest loop as table, pipe, table, ..., from a table that the pipe reads back to it; [] if none.
 

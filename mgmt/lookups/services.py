@@ -26,11 +26,10 @@ from mgmt.errors import (
     TableInUseError,
     TableRemovedError,
 )
-from mgmt.lookups.loops import find_loop, tables_of
-from mgmt.lookups.queries.feeds import feeding, is_stream_fed, linked_pipes, reading
+from mgmt.lookups.loops import find_loop, merged, tables_of
+from mgmt.lookups.queries.feeds import feeding, is_stream_fed, reading, revisions_reading_changes
 from mgmt.lookups.row_files import NewRow, RowFileError
 from mgmt.models import LookupRow, LookupTable, PipeRevision, Tenant, User
-from mgmt.quotas.services import hold_tenant
 
 log = structlog.get_logger(__name__)
 
@@ -207,17 +206,18 @@ def check_tables(tenant_id: str, spec: PipeSpec) -> None:
 def check_table_loops(tenant_id: str, spec: PipeSpec, pipe_id: str = "") -> None:
     """Raise SpecError for a source of changes that the pipe itself would cause, directly or through other pipes.
 
-    The tenant stays locked until the transaction ends, so that two revisions cannot close a loop together.
+    The caller holds the tenant's lock, so that two revisions cannot close a loop together. The pipe's other revisions
+    that are live or to come count as this one, since both take events during the ramp.
     pipe_id: the pipe whose next revision it is, "" for a new one
     """
     own = tables_of("this pipe", spec_to_builtins(spec))
-    if not (own.reads and own.writes):
+    if not own.reads:
         return
-    hold_tenant(tenant_id)
-    if loop := find_loop(own, linked_pipes(tenant_id, but=pipe_id)):
-        source = next(
-            name for name, one in spec.sources.items() if isinstance(one, TableSource) and one.table == loop[0]
-        )
+    linked = revisions_reading_changes(tenant_id)
+    whole = merged(own, [tables for of_pipe, tables in linked if of_pipe == pipe_id])
+    if loop := find_loop(whole, [tables for of_pipe, tables in linked if of_pipe != pipe_id]):
+        sources = {one.table: name for name, one in spec.sources.items() if isinstance(one, TableSource)}
+        source = sources.get(loop[0]) or next(iter(sources.values()))
         reason = f"needs a table that the pipe does not write, also not through other pipes: {' -> '.join(loop)}"
         raise SpecError(f"$.sources.{source}.table", reason)
 

@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 from dataplane.names import INGEST_GROUP
 from dataplane.tables.quotas import KINDS, QuotaKind, Quotas, limits_of
 from mgmt.expiry import unexpired
+from mgmt.lookups.queries.feeds import table_sources_in
 from mgmt.models import (
     ApiKey,
     ControlAction,
@@ -89,6 +90,7 @@ def used_by(tenant_id: str, now: datetime) -> dict[str, int]:
         "live_tails": seats().open_by(tenant_id),
         "subjects": subjects_in(tenant_id).count(),
         "schema_versions": schema_versions_in(tenant_id).count(),
+        "table_sources": table_sources_in(tenant_id),
     }
 
 

@@ -12,11 +12,12 @@ import structlog
 from django.db import transaction
 from django.db.models import F
 
-from dataplane.spec import PipeSpec, SpecError, TopicDestination
+from dataplane.spec import PipeSpec, SpecError, TableSource, TopicDestination
 from dataplane.tables.quotas import KINDS, QuotaError, checked_limits
 from mgmt.audit.services import record
 from mgmt.cells.services.control import note
 from mgmt.errors import InvalidValue, QuotaExceededError
+from mgmt.lookups.queries.feeds import table_sources_in
 from mgmt.models import ControlAction, Tenant, TenantQuota, User
 from mgmt.quotas.queries import (
     SET_QUOTA,
@@ -80,6 +81,15 @@ def check_room_for_pipe(tenant_id: str) -> None:
         )
 
 
+def check_room_for_table_sources(tenant_id: str, pipe_id: str, reading: int) -> None:
+    """Raise QuotaExceededError if a closed pipe with so many table sources may not be opened again."""
+    limit, used = quotas_for(tenant_id).table_sources, table_sources_in(tenant_id, but=pipe_id)
+    if reading and used + reading > limit:
+        raise QuotaExceededError(
+            f"You have {used} of {limit} table sources, and this pipe has {reading}. Ask the operator for more."
+        )
+
+
 def check_room_for_key(tenant_id: str) -> None:
     """Raise QuotaExceededError if the tenant may not have one more API key."""
     limit, used = quotas_for(tenant_id).api_keys, live_keys(tenant_id).count()
@@ -104,14 +114,20 @@ def check_room_for_schema_version(tenant_id: str) -> None:
 
 
 def check_spec_within_quota(tenant_id: str, spec: PipeSpec, pipe_id: str = "") -> None:
-    """Raise SpecError if a spec has more destinations, or topics, than the tenant may have.
+    """Raise SpecError if a spec has more destinations, topics or table sources than the tenant may have.
 
-    `pipe_id`: the pipe whose revision it is; its present topics are not counted.
+    `pipe_id`: the pipe whose revision it is; its present topics and table sources are not counted.
     """
     quotas = quotas_for(tenant_id)
     if len(spec.destinations) > quotas.destinations_per_pipe:
         reason = f"needs at most {quotas.destinations_per_pipe}, which is your quota, got {len(spec.destinations)}"
         raise SpecError("$.destinations", reason)
+    reading = [name for name, source in spec.sources.items() if isinstance(source, TableSource)]
+    if reading:
+        hold_tenant(tenant_id)
+        if table_sources_in(tenant_id, but=pipe_id) + len(reading) > quotas.table_sources:
+            reason = f"is one too many: your quota is {quotas.table_sources} sources of type table"
+            raise SpecError(f"$.sources.{reading[-1]}", reason)
     mine = {name: to for name, to in spec.destinations.items() if isinstance(to, TopicDestination)}
     if not mine:
         return

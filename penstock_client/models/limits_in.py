@@ -37,6 +37,8 @@ class LimitsIn:
         schema_versions (int | None | Unset): versions of these subjects together
         replay_units_per_s (int | None | Unset): highest rate of a replay, over all its destinations; a tenant has one
             replay at a time
+        table_sources (int | None | Unset): sources of type table, over all pipes that are not closed; each costs every
+            ingest replica a Kafka consumer
     """
 
     events_per_s: int | None | Unset = UNSET
@@ -53,6 +55,7 @@ class LimitsIn:
     subjects: int | None | Unset = UNSET
     schema_versions: int | None | Unset = UNSET
     replay_units_per_s: int | None | Unset = UNSET
+    table_sources: int | None | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -140,6 +143,12 @@ class LimitsIn:
         else:
             replay_units_per_s = self.replay_units_per_s
 
+        table_sources: int | None | Unset
+        if isinstance(self.table_sources, Unset):
+            table_sources = UNSET
+        else:
+            table_sources = self.table_sources
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update({})
@@ -171,6 +180,8 @@ class LimitsIn:
             field_dict["schema_versions"] = schema_versions
         if replay_units_per_s is not UNSET:
             field_dict["replay_units_per_s"] = replay_units_per_s
+        if table_sources is not UNSET:
+            field_dict["table_sources"] = table_sources
 
         return field_dict
 
@@ -304,6 +315,15 @@ class LimitsIn:
 
         replay_units_per_s = _parse_replay_units_per_s(d.pop("replay_units_per_s", UNSET))
 
+        def _parse_table_sources(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        table_sources = _parse_table_sources(d.pop("table_sources", UNSET))
+
         limits_in = cls(
             events_per_s=events_per_s,
             bytes_per_s=bytes_per_s,
@@ -319,6 +339,7 @@ class LimitsIn:
             subjects=subjects,
             schema_versions=schema_versions,
             replay_units_per_s=replay_units_per_s,
+            table_sources=table_sources,
         )
 
         limits_in.additional_properties = d

@@ -33,6 +33,7 @@ class QuotaLineOut:
             * `subjects` - subjects
             * `schema_versions` - schema_versions
             * `replay_units_per_s` - replay_units_per_s
+            * `table_sources` - table_sources
         limit (int): Limit of the quota.
         used (int | None): Null for quotas that limit no count.
         own (bool): True if staff set the limit for this tenant.

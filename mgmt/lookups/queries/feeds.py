@@ -12,7 +12,7 @@ import msgspec
 from django.db.models import BooleanField, F, Func, Q, Value
 
 from mgmt.lookups.loops import PipeTables, tables_of
-from mgmt.models import LookupTable, PipeRevision
+from mgmt.models import LookupTable, Pipe, PipeRevision
 
 _ANY_TABLE = '$.destinations.* ? (@.type == "table")'
 _THIS_TABLE = '$.destinations.* ? (@.type == "table" && @.table == $name)'
@@ -86,13 +86,26 @@ def _fed_names(destinations: Mapping[str, Any]) -> set[str]:
     return {to["table"] for to in destinations.values() if to.get("type") == "table"}
 
 
-def linked_pipes(tenant_id: str, *, but: str = "") -> list[PipeTables]:
-    """Return the tables of each revision, live or to come, with a source of type table; `but`: a pipe to leave out."""
+def revisions_reading_changes(tenant_id: str) -> list[tuple[str, PipeTables]]:
+    """Return each revision, live or to come, with a source of type table: its pipe's id, and its tables."""
     found = PipeRevision.objects.filter(
         _has_part(_ANY_CHANGES), pipe__tenant_id=tenant_id, state__in=PipeRevision.IN_USE
     )
-    rows = found.exclude(pipe_id=but).order_by("pipe__name", "number").values_list("pipe__name", "spec")
-    return [tables_of(name, spec) for name, spec in rows]
+    rows = found.order_by("pipe__name", "number").values_list("pipe_id", "pipe__name", "spec")
+    return [(pipe_id, tables_of(name, spec)) for pipe_id, name, spec in rows]
+
+
+def table_sources_in(tenant_id: str, *, but: str = "") -> int:
+    """Return the number of sources of type table of the revisions, live or to come, of pipes that are not closed.
+
+    but: id of a pipe to leave out
+    """
+    found = PipeRevision.objects.filter(
+        _has_part(_ANY_CHANGES), pipe__tenant_id=tenant_id, state__in=PipeRevision.IN_USE
+    )
+    rows = found.exclude(pipe_id=but).exclude(pipe__state=Pipe.State.CLOSED).values_list("pipe_id", "spec__sources")
+    named = {(pipe, name) for pipe, sources in rows for name, one in sources.items() if one.get("type") == "table"}
+    return len(named)
 
 
 def reading(table: str) -> Q:

@@ -34,7 +34,7 @@ from mgmt.lookups.services import check_table_loops, check_tables
 from mgmt.models import Destination, Pipe, PipeRevision, PortalLink, Source, User
 from mgmt.pipes.services.publishing import republish_pipe
 from mgmt.pipes.spec_check import check_encodings, check_sources, checked_spec
-from mgmt.quotas.services import check_spec_within_quota
+from mgmt.quotas.services import check_spec_within_quota, hold_tenant
 from mgmt.replays.services.backfills import request_backfills
 from mgmt.tenancy.secrets import encrypt, new_signing_secret
 
@@ -176,8 +176,10 @@ def check_revision(*, pipe: Pipe, spec: Mapping[str, Any]) -> PipeSpec:
 def check_for_tenant(tenant_id: str, spec: PipeSpec, pipe_id: str = "") -> None:
     """Raise SpecError for a table, topic or schema that the tenant does not have, or for more than its quota allows.
 
-    The tables stay locked until the transaction ends. `pipe_id`: the pipe whose next revision it is.
+    The tenant stays locked until the transaction ends, and so do the tables. Always in this order: services that hold
+    the tenant lock tables, too. `pipe_id`: the pipe whose next revision it is.
     """
+    hold_tenant(tenant_id)
     check_table_loops(tenant_id, spec, pipe_id)
     check_tables(tenant_id, spec)
     check_sources(tenant_id, spec)

@@ -24,6 +24,7 @@ from mgmt.services import (
     QuotaExceededError,
     close_pipe,
     create_api_key,
+    create_lookup_table,
     create_pipe,
     publish_revision,
     reopen_pipe,
@@ -152,6 +153,30 @@ def test_spec_with_too_many_destinations_is_refused_at_their_path(
     with pytest.raises(SpecError, match="needs at most 2, which is your quota, got 3") as refused:
         publish_revision(pipe=pipe, spec=with_topics(a_spec(), 1, 1), based_on=1, author=alice)
     assert refused.value.path == "$.destinations"
+
+
+def with_table_sources(spec: dict[str, Any], count: int) -> dict[str, Any]:
+    reading = {f"t{number}": {"type": "table", "table": "users"} for number in range(count)}
+    return spec | {"sources": spec["sources"] | reading}
+
+
+def test_table_sources_are_counted_over_all_open_pipes(
+    tenant: Tenant, pipe: Pipe, alice: User, root: User, a_spec: MakeSpec
+):
+    create_lookup_table(tenant=tenant, name="users")
+    limit(tenant, root, table_sources=3)
+    publish_revision(pipe=pipe, spec=with_table_sources(a_spec(), 1), based_on=1, author=alice)
+    second = create_pipe(tenant=tenant, name="second", spec=with_table_sources(a_spec(), 2), author=alice)
+    assert used(tenant)["table_sources"] == 3
+    with pytest.raises(SpecError, match="your quota is 3 sources of type table") as refused:
+        publish_revision(pipe=pipe, spec=with_table_sources(a_spec(), 2), based_on=2, author=alice)
+    assert refused.value.path == "$.sources.t1"
+    assert publish_revision(pipe=pipe, spec=with_table_sources(a_spec(), 1), based_on=2, author=alice).number == 3
+    close_pipe(pipe=second)
+    assert used(tenant)["table_sources"] == 1
+    assert publish_revision(pipe=pipe, spec=with_table_sources(a_spec(), 2), based_on=3, author=alice).number == 4
+    with pytest.raises(QuotaExceededError, match="You have 2 of 3 table sources, and this pipe has 2"):
+        reopen_pipe(pipe=second)
 
 
 def test_topics_and_their_partitions_are_counted_over_all_pipes(

@@ -1,10 +1,15 @@
 """Sources of type table: whose tables they may read, loops that are refused, and the removal of a table."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
+from dataplane.spec import SpecError
 from mgmt.models import LookupTable, Pipe, PipeRevision, Tenant, User
 from mgmt.services import create_lookup_table, create_pipe, create_tenant, publish_revision
 from tests.db.cast import MakeClient, MakeSpec
@@ -104,13 +109,56 @@ def test_loop_through_other_pipes_is_refused_with_its_chain(
     assert editor.post(PIPES, {"name": "back", "spec": copying(a_spec(), "regions", "users")}).status_code == 201
 
 
-def test_next_revision_of_a_pipe_is_compared_with_other_pipes_only(
-    editor: APIClient, tenant: Tenant, alice: User, a_spec: MakeSpec
+@pytest.mark.usefixtures("users")
+@pytest.mark.parametrize(
+    ("first", "second"), [(("users", "totals"), ("totals", "regions")), (("totals", "regions"), ("users", "totals"))]
+)
+def test_revisions_of_one_pipe_that_close_a_loop_during_the_ramp_are_refused(
+    tenant: Tenant,
+    alice: User,
+    a_spec: MakeSpec,
+    first: tuple[str, str],
+    second: tuple[str, str],
 ):
-    pipe = create_pipe(tenant=tenant, name="sum", spec=copying(a_spec(), "users", "totals"), author=alice)
-    turned = copying(a_spec(), "totals", "users")
-    publish_revision(pipe=pipe, spec=turned, based_on=1, author=alice)
-    assert pipe.revisions.count() == 2
+    pipe = create_pipe(tenant=tenant, name="sum", spec=copying(a_spec(), *first), author=alice)
+    with pytest.raises(SpecError, match="totals -> this pipe -> totals") as refused:
+        publish_revision(pipe=pipe, spec=copying(a_spec(), *second), based_on=1, author=alice)
+    assert refused.value.path == "$.sources.changes.table"
+    publish_revision(pipe=pipe, spec=copying(a_spec(), "users", "regions"), based_on=1, author=alice)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_concurrent_revisions_cannot_close_a_loop_together(
+    tenant: Tenant, alice: User, users: LookupTable, a_spec: MakeSpec
+):
+    ready = Barrier(2)
+    both = [create_pipe(tenant=tenant, name=name, spec=a_spec(), author=alice) for name in ("first", "second")]
+
+    def make(pipe: Pipe, tables: tuple[str, str]) -> str:
+        ready.wait(10)
+        try:
+            publish_revision(pipe=pipe, spec=copying(a_spec(), *tables), based_on=1, author=alice)
+        except SpecError:
+            return "refused"
+        finally:
+            connection.close()
+        return "made"
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(make, both, [("users", "totals"), ("totals", users.name)])) == ["made", "refused"]
+
+
+@pytest.mark.parametrize("reads", ["", "users"])
+def test_revision_locks_the_tenant_before_its_tables(
+    tenant: Tenant, alice: User, users: LookupTable, a_spec: MakeSpec, reads: str
+):
+    pipe = create_pipe(tenant=tenant, name="sum", spec=a_spec(), author=alice)
+    enrich = {"enrich": [{"table": users.name, "key": "body.id", "into": "user"}]}
+    spec = copying(a_spec(), reads) if reads else a_spec() | enrich
+    with CaptureQueriesContext(connection) as captured:
+        publish_revision(pipe=pipe, spec=spec, based_on=1, author=alice)
+    locked = [query["sql"] for query in captured if "FOR NO KEY UPDATE" in query["sql"]]
+    assert ["mgmt_tenant" in locked[0], any("mgmt_lookuptable" in sql for sql in locked)] == [True, True]
 
 
 def test_loop_of_another_tenant_is_none(editor: APIClient, other_tenant: Tenant, charlie: User, a_spec: MakeSpec):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from dataplane.ingest.table_feed import TableFeedKey
 from dataplane.ledger.meta import read_meta
 from dataplane.names import LOOKUP_TOPIC
 from dataplane.tables.lookups import VERSIONS_PER_US, encode_row, row_key
@@ -90,9 +91,10 @@ def ingested(cluster: Cluster, source: str) -> list[Seen]:
     return found
 
 
-def has_begun(cluster: Cluster, source: str) -> bool:
+def has_begun(cluster: Cluster, source: str, prefix: str) -> bool:
     """Return True if the first position of a source is committed."""
-    group = f"penstock.{PIPE}.{source}.users"
+    group_parts = TableFeedKey(PIPE, source, "", "users", "now", prefix).group_parts
+    group = ".".join(["penstock", PIPE, source, *group_parts])
     consumer = Consumer({"bootstrap.servers": cluster.kafka, "group.id": group, "log_level": 3})
     (known,) = consumer.committed([TopicPartition(LOOKUP_TOPIC, 0)], timeout=10)
     consumer.close()
@@ -120,7 +122,7 @@ def test_killed_readers_leave_no_gap_and_repeats_keep_their_ids(cluster: Cluster
     cluster.publish_rows("users", {})
     replica = Replica(cluster, tmp_path)
     until(lambda: len(ingested(cluster, "all")) > 100, "rows of the snapshot", 90)
-    until(lambda: has_begun(cluster, "later"), "the source of later changes", 90)
+    until(lambda: has_begun(cluster, "later", "new-"), "the source of later changes", 90)
     ended = threading.Event()
 
     def write() -> None:

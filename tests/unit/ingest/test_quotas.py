@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from dataplane.ingest import replica as module
 from dataplane.ingest.acks import AckTracker
 from dataplane.ingest.app import IngestApp
+from dataplane.ingest.feeds import FeedKey
 from dataplane.ingest.quotas import BURST_S, OverQuotaError, Peers, TenantMeter, TenantMeters
 from dataplane.ingest.replica import IngestReplica
 from dataplane.ledger.meta import Headers
@@ -454,7 +455,8 @@ def test_kafka_source_gets_the_remaining_quota_and_its_events_do_not_count_as_re
         ingest = make(events_per_s=1)
         assert ingest.replica._room("t") == 2
         events = [ReceivedEvent(b"{}", {}, [], None, RecordOrigin(str(number), None)) for number in range(3)]
-        assert await ingest.replica._take_fed("p", "shop", events, len(events)) == [202, 202, 429]
+        feed = FeedKey("p", "shop", "t", "orders", "main", "earliest")
+        assert await ingest.replica._take_fed(feed, events, len(events)) == [202, 202, 429]
         assert ingest.replica._room("t") == 0
         assert ingest.refused() == 0
 

@@ -1,13 +1,15 @@
 """Sources of type table: where a feed begins and continues, and how a change becomes an event."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
 
+from dataplane.ingest.feed import group_settings
 from dataplane.ingest.feeds import wanted
-from dataplane.ingest.table_feed import FeedPosition, TableFeedKey, event_of, started
+from dataplane.ingest.table_feed import FeedPosition, TableFeedKey, event_of, revisions_reading, started
 from dataplane.spec import parse_pipe_spec
 from dataplane.tables.control import ControlTable
 from dataplane.tables.pinned_tables import ChangeLog, TableChange
@@ -33,6 +35,18 @@ def test_feed_runs_for_the_newest_revision_with_traffic():
     assert wanted(made, {}) == {TableFeedKey("p", "users", "t1", "users", "snapshot", "u-")}
     made.apply(PipeRecord("p", 2, "t1", "orders", "c1", "closed", [(2, 100)]))
     assert wanted(made, {}) == set()
+
+
+def test_rows_are_stamped_only_for_revisions_that_read_their_table():
+    """An older revision of the ramp may write the table that the newer one reads."""
+    specs = {}
+    for revision, (table, prefix) in enumerate([("old", ""), ("users", "u-"), ("users", ""), ("users", "")], 1):
+        source = {"type": "table", "table": table, "from": "snapshot", "prefix": prefix}
+        spec = {"sources": {"users": source}, "destinations": {"crm": {"url": "https://crm.example/"}}}
+        specs[revision] = parse_pipe_spec(spec)
+    specs[5] = parse_pipe_spec({"sources": {"users": {}}, "destinations": {"crm": {"url": "https://crm.example/"}}})
+    assert set(revisions_reading(WANT, specs)) == {3, 4}
+    assert set(revisions_reading(WANT._replace(prefix="u-"), specs)) == {2}
 
 
 def test_source_begins_only_when_the_host_has_the_whole_topic():
@@ -93,6 +107,23 @@ def test_position_is_committed_with_the_id_of_its_topic():
     position = FeedPosition("topic-1", 40, 45)
     assert FeedPosition.committed(position.partition()) == position
     assert FeedPosition.committed(TopicPartition("penstock.lookups", 0, -1001)) is None
+
+
+@pytest.mark.parametrize("metadata", ["", "set by hand", "{}", '["topic-1"]', '["topic-1","x"]'])
+def test_offset_that_was_set_with_other_tools_is_one_of_an_unknown_topic(metadata: str):
+    position = FeedPosition.committed(TopicPartition("penstock.lookups", 0, 45, metadata))
+    assert position == FeedPosition("", 0)
+    cursor = position.cursor(LOG, is_first=False)
+    assert cursor is not None
+    assert cursor.next == 0
+
+
+def test_table_or_prefix_that_changes_begins_in_another_group():
+    groups = [WANT, WANT._replace(table="old"), WANT._replace(prefix="eu-"), WANT._replace(prefix="us/\u00e9 ")]
+    names = [group_settings(want, *want.group_parts)["group.id"] for want in groups]
+    assert names[:2] == ["penstock.p.users.users", "penstock.p.users.old"]
+    assert len(set(names)) == 4
+    assert all(re.fullmatch(r"penstock\.p\.users\.users\.[0-9a-f]{16}", name) for name in names[2:])
 
 
 @pytest.mark.parametrize(("row", "operation"), [(b'{"n":1}', "upsert"), (None, "delete")])

@@ -13,6 +13,7 @@ from dataplane.ingest import replica as module
 from dataplane.ingest.acks import AckTracker
 from dataplane.ingest.app import IngestApp
 from dataplane.ingest.events import ReceivedEvent, RecordOrigin
+from dataplane.ingest.feeds import FeedKey
 from dataplane.ingest.replica import IngestReplica
 from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.ledger.rejections import RejectionReport
@@ -101,7 +102,8 @@ class Ingest:
         return exchange
 
     def feed(self, *events: ReceivedEvent) -> list[int]:
-        found: list[int] = self.run(lambda: self.replica._take_fed("p", "old", list(events), len(events)))
+        fed = FeedKey("p", "old", "t", "orders", "main", "earliest")
+        found: list[int] = self.run(lambda: self.replica._take_fed(fed, list(events), len(events)))
         return found
 
     def reported(self) -> list[RejectionReport]:

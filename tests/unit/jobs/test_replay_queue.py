@@ -174,21 +174,18 @@ def test_error_of_spark_is_retried_from_the_progress(world: ReplayWorld, table: 
     assert ended.error == ""
 
 
-def test_error_of_kafka_at_the_start_is_retried(
-    world: ReplayWorld, table: ControlTable, monkeypatch: pytest.MonkeyPatch
-):
+def test_error_of_kafka_at_the_start_is_retried(world: ReplayWorld, table: ControlTable):
     def refuse(*_: Any, **__: Any) -> Any:
         raise KafkaException("away")
 
     driver = ReplayDriver(world, table)
     driver.records["rep_1"] = replay()
-    monkeypatch.setattr(type(world.reader()), "offsets_for_times", refuse)
-    assert driver.turn()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(world.reader()), "offsets_for_times", refuse)
+        assert driver.turn()
     stored = driver.stored()
     assert stored is not None
     assert (stored.error, stored.ends) == (FAILED, {})
-    monkeypatch.undo()
-    monkeypatch.setattr(run_queue, "back_off_s", lambda *_: 0.0)
     driver.run_all()
     assert len(ids(world)) == EVENTS
 

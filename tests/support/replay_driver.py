@@ -79,7 +79,7 @@ def world_of(events: int, monkeypatch: pytest.MonkeyPatch) -> ReplayWorld:
     made = ReplayWorld()
     for number in range(events):
         made.ingest(number, partition=number % PARTITIONS)
-    monkeypatch.setattr(ledger_reporter, "lane_producer", lambda *_: made.producer())
+    monkeypatch.setattr(ledger_reporter, "lane_producer", lambda *_, **__: made.producer())
     monkeypatch.setattr(ledger_reporter, "make_consumer", lambda _: made.reader())
     monkeypatch.setattr(replay_queue, "start_pace", lambda _: math.inf)
     monkeypatch.setattr(run_queue, "back_off_s", lambda *_: 0.0)

@@ -33,7 +33,7 @@ class KilledError(BaseException):
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> ShadowWorld:
     made = ShadowWorld()
-    monkeypatch.setattr(ledger_reporter, "lane_producer", lambda *_: made.producer())
+    monkeypatch.setattr(ledger_reporter, "lane_producer", lambda *_, **__: made.producer())
     monkeypatch.setattr(ledger_reporter, "make_consumer", lambda _: made.reader())
     monkeypatch.setattr(run_queue, "back_off_s", lambda *_: 0.0)
     monkeypatch.setattr(shadow_queue, "IDLE_S", 0.0)

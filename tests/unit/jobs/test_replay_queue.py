@@ -182,13 +182,12 @@ def test_error_of_kafka_at_the_start_is_retried(
 
     driver = ReplayDriver(world, table)
     driver.records["rep_1"] = replay()
-    monkeypatch.setattr(type(world.reader()), "offsets_for_times", refuse)
-    assert driver.turn()
+    with monkeypatch.context() as refused:
+        refused.setattr(type(world.reader()), "offsets_for_times", refuse)
+        assert driver.turn()
     stored = driver.stored()
     assert stored is not None
     assert (stored.error, stored.ends) == (FAILED, {})
-    monkeypatch.undo()
-    monkeypatch.setattr(run_queue, "back_off_s", lambda *_: 0.0)
     driver.run_all()
     assert len(ids(world)) == EVENTS
 

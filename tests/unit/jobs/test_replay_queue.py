@@ -174,14 +174,16 @@ def test_error_of_spark_is_retried_from_the_progress(world: ReplayWorld, table: 
     assert ended.error == ""
 
 
-def test_error_of_kafka_at_the_start_is_retried(world: ReplayWorld, table: ControlTable):
+def test_error_of_kafka_at_the_start_is_retried(
+    world: ReplayWorld, table: ControlTable, monkeypatch: pytest.MonkeyPatch
+):
     def refuse(*_: Any, **__: Any) -> Any:
         raise KafkaException("away")
 
     driver = ReplayDriver(world, table)
     driver.records["rep_1"] = replay()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(world.reader()), "offsets_for_times", refuse)
+    with monkeypatch.context() as refused:
+        refused.setattr(type(world.reader()), "offsets_for_times", refuse)
         assert driver.turn()
     stored = driver.stored()
     assert stored is not None

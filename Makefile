@@ -17,7 +17,7 @@ NODE_STAMPS := $(foreach node,$(NODES),$(node)/node_modules/.installed-$(call lo
 
 PACKAGES := manage.py platform/config platform/localbox platform/loadgen platform/penstock_cli platform/typed_clients penstock_client mgmt controlplane dataplane tests examples
 
-.PHONY: help demo up down status archive secrets test test-long check lint types imports quick coverage reference client hooks bench lake-recompute chromium typescript php
+.PHONY: help demo up down status archive backup restore secrets test test-long check lint types imports quick coverage reference client hooks bench lake-recompute chromium typescript php
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -53,6 +53,12 @@ status: $(RUN_STAMP) ## say what runs
 
 archive: $(RUN_STAMP) ## archive the classes of Spark and Kafka once, so that they start in half the time from then on
 	@$(BIN)/python -m localbox archive
+
+backup: $(RUN_STAMP) ## copy everything that the stopped box keeps to FILE=, a new file outside of var/
+	@$(BIN)/python -m localbox backup "$(FILE)"
+
+restore: $(RUN_STAMP) ## bring back the backup in FILE=, into an empty var/
+	@$(BIN)/python -m localbox restore "$(FILE)"
 
 secrets: $(RUN_STAMP) ## print fresh secrets as lines for .env, which the containers need
 	@$(BIN)/python -m localbox secrets

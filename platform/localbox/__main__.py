@@ -1,24 +1,24 @@
-"""`python -m localbox up|down|status|run|archive|secrets|env-example`."""
+"""`python -m localbox up|down|status|run|archive|backup|restore|secrets|env-example`."""
 
 import argparse
 import os
 import sys
+from pathlib import Path
 
-from localbox.commands import archive, down, status, up
+from localbox.commands import archive, backup, down, restore, status, up
 from localbox.errors import BoxError
 from localbox.settings import env_example, new_secrets, settings_from
 from localbox.spark import spark_env
+
+_TEXTS = {"env-example": env_example, "secrets": new_secrets}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code; an error is one sentence on stderr."""
     given = _parser().parse_args(arguments)
     try:
-        if given.command == "env-example":
-            print(env_example(), end="")
-            return 0
-        if given.command == "secrets":
-            print(new_secrets(), end="")
+        if given.command in _TEXTS:
+            print(_TEXTS[given.command](), end="")
             return 0
         settings = settings_from()
         if given.command == "up":
@@ -28,6 +28,8 @@ def main(arguments: list[str] | None = None) -> int:
         if given.command == "run":
             env = {**settings.env, **spark_env(settings)}
             os.execvpe(given.words[0], given.words, env)  # noqa: S606 no shell is wanted
+        if given.command in ("backup", "restore"):
+            return {"backup": backup, "restore": restore}[given.command](settings, Path(given.file))
         return {"down": down, "status": status, "archive": archive}[given.command](settings)
     except BrokenPipeError:  # the reader, such as `head`, has exited
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 or the interpreter reports it at exit
@@ -51,6 +53,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("words", nargs="+")
     commands.add_parser("archive", help="archive the classes of Spark and Kafka, so that they start in half the time")
+    save = commands.add_parser("backup", help="copy everything that the stopped box keeps to a new file")
+    save.add_argument("file", help="path of the archive (.tar.gz), outside of var/")
+    bring_back = commands.add_parser("restore", help="bring back such a file, into an empty var/")
+    bring_back.add_argument("file", help="path of the archive")
     commands.add_parser("secrets", help="print fresh secrets, as lines for .env")
     commands.add_parser("env-example", help="print .env.example")
     return parser

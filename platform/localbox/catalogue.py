@@ -22,6 +22,7 @@ SERVICES: Final = ("postgres", "redis", "kafka")
 _SERVICE_MAKERS: Final = {"postgres": postgres, "redis": redis, "kafka": kafka}
 # Processes with metrics, in the order of their ports.
 SHOWN: Final = ("web", "worker", "observer", "keeper", "echo", "table-queries", "ingest-1", "ingest-2")
+DEMO: Final = ("receiver", "demo-pipe", "sender")
 DRAIN_S: Final = 60.0  # lanes take up to 25 s for their sends, and the application some more to exit
 
 

@@ -1,4 +1,4 @@
-"""The box's commands `up`, `down`, `status` and `archive`."""
+"""The box's commands `up`, `down`, `status`, `archive`, `backup` and `restore`."""
 
 import contextlib
 import os
@@ -7,10 +7,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from localbox.backups import restore_backup, write_backup
 from localbox.catalogue import DRAIN_S, programs, replicas
 from localbox.end_processes import wait_gone
 from localbox.kafka_training import ensure_kafka_archive
@@ -72,6 +74,25 @@ def status(settings: BoxSettings) -> int:
         print(f"penstock is not running at {settings.var}")
         return 3
     _print_programs(snapshot)
+    return 0
+
+
+def backup(settings: BoxSettings, archive: Path) -> int:
+    """Write an archive of everything that the stopped box keeps. Raises BoxError."""
+    summary = write_backup(settings, archive, now=datetime.now(UTC))
+    print(f"{archive}: {summary.files:,} files, {summary.size:,} bytes, compressed {archive.stat().st_size:,}")
+    if not (settings.var / "secrets.env").exists():
+        print("Keep PENSTOCK_SECRET_KEY and PENSTOCK_FERNET_KEYS, too: the archive does not contain them.")
+    if settings.env.get("PENSTOCK_LAKES"):
+        print("Back up the stores of PENSTOCK_LAKES before the box starts again: the archive does not contain them.")
+    return 0
+
+
+def restore(settings: BoxSettings, archive: Path) -> int:
+    """Bring back the archive into a var/ without anything of a box. Raises BoxError."""
+    summary = restore_backup(settings, archive)
+    what = f"{summary.files:,} files, {summary.size:,} bytes," if summary else "the rest of an interrupted restore"
+    print(f"restored {what} to {settings.var}; start with `make up`")
     return 0
 
 

@@ -1,7 +1,6 @@
 """The supervisor: starts the programs as those before them are ready, restarts them, stops all in reverse order."""
 
 import contextlib
-import fcntl
 import os
 import signal
 import sys
@@ -10,10 +9,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
-from typing import IO, Final
+from typing import Final
 
+from localbox.backups import check_restored
 from localbox.end_processes import end_all, end_orphans
 from localbox.errors import BoxError
+from localbox.lock import box_lock
 from localbox.managed_process import ManagedProcess
 from localbox.ports import check_free
 from localbox.program import Program, StartStage, in_order
@@ -40,7 +41,7 @@ def wait_written(settings: BoxSettings, *, limit_s: float) -> BoxSnapshot | None
     """Return the running box's snapshot; wait for it if a supervisor has the lock but has not written it yet."""
     until = time.monotonic() + limit_s
     while (snapshot := living(settings)) is None and time.monotonic() < until:
-        with _lock(settings.run / "lock") as free:
+        with box_lock(settings) as free:
             if free is not None:
                 return None
         time.sleep(TICK_S)
@@ -74,9 +75,10 @@ class Supervisor:
 
         Raises BoxError if another supervisor runs here, or a port is taken.
         """
-        with _lock(self._settings.run / "lock") as held:
+        with box_lock(self._settings) as held:
             if held is None:
-                raise BoxError(f"another supervisor has just started at {self._settings.var}: see `make status`")
+                raise BoxError(f"another command uses {self._settings.var}: see `make status`, or wait for its backup")
+            check_restored(self._settings)
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, self._on_signal)
             self._clear_leftovers()
@@ -203,23 +205,3 @@ def end_leftovers(settings: BoxSettings) -> bool:
 def _print(text: str) -> None:
     with contextlib.suppress(BrokenPipeError):  # the reader is gone, but the programs still need a supervisor
         print(text, flush=True)
-
-
-class _lock:  # noqa: N801 reads as a function
-    """Context manager that holds a file lock; enters with None if another process holds it."""
-
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._path = path
-
-    def __enter__(self) -> IO[str] | None:
-        self._file = self._path.open("a")
-        os.set_inheritable(self._file.fileno(), False)
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return None
-        return self._file
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()

@@ -12,6 +12,7 @@ import msgspec
 
 from loadgen.wire import IngestTarget
 from localbox.box import Box
+from localbox.catalogue import DEMO
 from localbox.commands import up
 from localbox.demo import ledger
 from localbox.demo.compare import DeliveryCounts, DemoResult, differences, read_books, result_of
@@ -35,7 +36,7 @@ def run_endless(settings: BoxSettings) -> int:
     read_payloads(request.events)  # fails early if the file cannot be read
     if living(settings):
         raise BoxError(f"a box is already running at {settings.var}: `make down` first, then `make demo`")
-    return up(settings, extra=["receiver", "demo-pipe", "sender"])
+    return up(settings, extra=list(DEMO))
 
 
 @contextmanager

@@ -89,6 +89,8 @@ def prepare(*, binaries: Path, data: Path, user: str | None) -> None:
         for path in (data, binaries):
             _let_pass(path)
     if (data / "PG_VERSION").exists():
+        if user:
+            _give(data, user)
         return
     shutil.rmtree(data, ignore_errors=True)  # remains of an interrupted initdb
     data.mkdir(mode=0o700, parents=True)
@@ -109,6 +111,14 @@ def prepare(*, binaries: Path, data: Path, user: str | None) -> None:
     )
     if answer.returncode:
         raise BoxError(f"Postgres could not create {data}: {answer.stderr.strip()}")
+
+
+def _give(data: Path, user: str) -> None:
+    """Let the user own the data directory, which a restored backup has given to root. The directory itself is last."""
+    owner = pwd.getpwnam(user)
+    if data.stat().st_uid != owner.pw_uid:
+        for path in (*data.rglob("*"), data):
+            os.chown(path, owner.pw_uid, owner.pw_gid, follow_symlinks=False)
 
 
 def _candidates() -> list[Path]:

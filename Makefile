@@ -17,7 +17,7 @@ NODE_STAMPS := $(foreach node,$(NODES),$(node)/node_modules/.installed-$(call lo
 
 PACKAGES := manage.py platform/config platform/localbox platform/loadgen platform/penstock_cli platform/typed_clients penstock_client mgmt controlplane dataplane tests examples
 
-.PHONY: help demo up down status archive backup restore secrets test test-long check lint types imports quick coverage reference client hooks bench lake-recompute chromium typescript php
+.PHONY: help demo up down status archive backup restore secrets test test-long check lint types imports docs quick coverage reference client hooks bench lake-recompute chromium typescript php
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -63,7 +63,7 @@ restore: $(RUN_STAMP) ## bring back the backup in FILE=, into an empty var/
 secrets: $(RUN_STAMP) ## print fresh secrets as lines for .env, which the containers need
 	@$(BIN)/python -m localbox secrets
 
-check: lint types imports quick ## lint, types, import rules, unit and db tests
+check: lint types imports docs quick ## lint, types, import rules, the documentation site, unit and db tests
 
 lint: $(DEV_STAMP)
 	@$(BIN)/ruff check .
@@ -74,6 +74,9 @@ types: $(DEV_STAMP)
 
 imports: $(DEV_STAMP)
 	@$(BIN)/lint-imports
+
+docs: $(DEV_STAMP) ## build the documentation site in var/docs-site; a broken link or heading is an error
+	@$(BIN)/sphinx-build -j auto -q -W --keep-going -c docs -d var/docs-doctrees . var/docs-site
 
 quick: $(DEV_STAMP)
 	@$(BIN)/pytest tests/unit tests/db --numprocesses=2
@@ -117,6 +120,7 @@ reference: $(RUN_STAMP) ## generate the pages of steps, expressions, metrics, th
 	@$(BIN)/python -m mgmt.web.reference < docs/openapi.yaml > docs/reference/api.md
 	@$(BIN)/python -m mgmt.audit.reference > docs/reference/audit-actions.md
 	@$(BIN)/python -m penstock_cli.reference > docs/reference/cli.md
+	@$(BIN)/python -m mgmt.web.errors_reference > docs/reference/errors.md
 
 # The generator needs another release of typer than the tests, so it has an environment of its own.
 CLIENT := var/client

@@ -84,7 +84,7 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
     def _next_step(self, cell: CellRecord, state: _State, slots: int) -> RunStep:
         record = state.record
         step = next_step(record, state.progress, self._context(cell, record, slots))
-        if step.action == "run" and not record.rehearsal and state.due_s <= time.monotonic():
+        if step.action == "run" and not record.rehearsal and state.due_s <= self._now_s:
             return self._gate.step(cell, record, self._backlog(record))
         if step.action == "wait" and step.reason != NO_SLOT:
             self._backlog(record).interrupt(time.monotonic())

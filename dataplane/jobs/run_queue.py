@@ -69,6 +69,8 @@ class RunQueue(ABC, Generic[R, P]):
         self._table, self._reporter, self._reader = table, reporter, reader
         self._stored: dict[str, P] | None = None
         self._states: dict[str, RunState[R, P]] = {}
+        # Time of the turn (monotonic), read once: a run that becomes due meanwhile has skipped the checks of a due run.
+        self._now_s = 0.0
 
     def turn(self, cell: CellRecord, records: Mapping[str, R], slots: int) -> bool:
         """Take a step of the run whose turn it is; return False if none is due.
@@ -80,6 +82,7 @@ class RunQueue(ABC, Generic[R, P]):
         """
         if self._stored is None:
             self._stored = self._read_progress(cell.topics["signals"].name)
+        self._now_s = time.monotonic()
         for run, record in records.items():
             known = self._states.setdefault(run, RunState(run, record, self._stored.get(run)))
             known.record = record
@@ -87,11 +90,10 @@ class RunQueue(ABC, Generic[R, P]):
         for run, state in self._states.items():
             if run not in self.ended and (step := self._step(cell, state, slots)):
                 steps[run] = step
-        now_s = time.monotonic()
         due = [self._waiting(self._states[run]) for run, step in steps.items() if step.action in _TURNS]
         for run, first in behind_others(due).items():
             self._note(cell, self._states[run], f"waits for the {self.kind} {first}")
-        turn = next_turn(due, now_s)
+        turn = next_turn(due, self._now_s)
         if turn:
             self._take(cell, self._states[turn], steps[turn], slots)
         return bool(turn)
@@ -141,7 +143,7 @@ class RunQueue(ABC, Generic[R, P]):
         if state.record.state == "ended" and state.is_undecided:
             self._end(cell, state, ABORTED)
             return None
-        if state.is_undecided and state.due_s > time.monotonic():
+        if state.is_undecided and state.due_s > self._now_s:
             return None
         try:
             step = self._next_step(cell, state, slots)

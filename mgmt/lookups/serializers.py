@@ -48,7 +48,7 @@ class LookupTableOut(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
     changed_at = serializers.DateTimeField()
 
-    @extend_schema_field(TableFeedOut(many=True))  # type: ignore[untyped-decorator]
+    @extend_schema_field(TableFeedOut(many=True))  # type: ignore[untyped-decorator]  # drf-spectacular's is not typed
     def get_fed_by(self, table: LookupTable) -> Any:
         """Return the table's feeds."""
         return TableFeedOut(self.context["feeds"].get(table.id, []), many=True).data

@@ -99,7 +99,7 @@ class KeyIn(StrictSerializer):
     """API key to create."""
 
     source = serializers.RegexField(NAME)  # type: ignore[assignment]  # a field, not DRF's attribute
-    label = serializers.CharField(  # type: ignore[assignment]
+    label = serializers.CharField(  # type: ignore[assignment]  # a field, not DRF's attribute
         max_length=80, required=False, allow_blank=True, default=""
     )
     expires_in_days = serializers.IntegerField(
@@ -228,7 +228,7 @@ class KeyOut(serializers.Serializer[Any]):
 
     id = serializers.CharField()
     source = serializers.CharField(source="source.name")  # type: ignore[assignment]
-    label = serializers.CharField()  # type: ignore[assignment]
+    label = serializers.CharField()  # type: ignore[assignment]  # a field, not DRF's attribute
     use = serializers.ChoiceField(
         choices=["key", "url"], help_text="`url`: the secret part of a webhook URL; `key`: an API key."
     )

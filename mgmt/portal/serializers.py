@@ -11,7 +11,7 @@ from mgmt.web.parsers import StrictSerializer
 class PortalLinkIn(StrictSerializer):
     """Portal link to create."""
 
-    label = serializers.CharField(  # type: ignore[assignment]
+    label = serializers.CharField(  # type: ignore[assignment]  # a field, not DRF's attribute
         max_length=80, help_text="For which customer it is."
     )
     minutes = serializers.IntegerField(
@@ -30,7 +30,7 @@ class PortalLinkOut(serializers.Serializer[Any]):
     """Open portal link. Its address is not stored."""
 
     id = serializers.CharField()
-    label = serializers.CharField()  # type: ignore[assignment]
+    label = serializers.CharField()  # type: ignore[assignment]  # a field, not DRF's attribute
     may_redrive = serializers.BooleanField(help_text="The customer may send failed events again.")
     may_edit = serializers.BooleanField(help_text="The customer may change the URL and secret, pause and resume.")
     author = serializers.CharField(source="author.username", help_text="The user as whom the link acts.")

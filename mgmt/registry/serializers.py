@@ -164,7 +164,7 @@ def draft_of(body: dict[str, Any], text: str) -> SchemaDraft:
 class CatalogueLinkIn(StrictSerializer):
     """Link to create."""
 
-    label = serializers.CharField(  # type: ignore[assignment]
+    label = serializers.CharField(  # type: ignore[assignment]  # a field, not DRF's attribute
         max_length=80, help_text="For whom it is."
     )
     days = serializers.IntegerField(min_value=1, max_value=MAX_DAYS, default=30, help_text="Until it expires.")
@@ -174,7 +174,7 @@ class CatalogueLinkOut(serializers.Serializer[Any]):
     """Open link to the event catalogue. Its address is not stored."""
 
     id = serializers.CharField()
-    label = serializers.CharField()  # type: ignore[assignment]
+    label = serializers.CharField()  # type: ignore[assignment]  # a field, not DRF's attribute
     author = serializers.CharField(source="author.username", allow_null=True, default=None)
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField()

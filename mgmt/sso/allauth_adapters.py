@@ -124,7 +124,7 @@ class OidcAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # the pack
             raise SsoError("The provider's user information is not a JSON document. Sign in again.") from exc
 
 
-class OidcProvider(OpenIDConnectProvider):  # type: ignore[misc]
+class OidcProvider(OpenIDConnectProvider):  # type: ignore[misc]  # the package has no types
     """Provider of one connection, with PKCE and a nonce."""
 
     oauth2_adapter_class = OidcAdapter
@@ -151,7 +151,7 @@ class OidcProvider(OpenIDConnectProvider):  # type: ignore[misc]
         return {}
 
 
-class OidcCallback(OAuth2CallbackView):  # type: ignore[misc]
+class OidcCallback(OAuth2CallbackView):  # type: ignore[misc]  # the package has no types
     """allauth's callback as one bounded step, which gives the nonce of the state to the check of the token."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -169,7 +169,7 @@ class OidcCallback(OAuth2CallbackView):  # type: ignore[misc]
         return state, refused
 
 
-class SamlProvider(Provider):  # type: ignore[misc]
+class SamlProvider(Provider):  # type: ignore[misc]  # the package has no types
     """Provider of one connection by SAML. The request of a sign-in is a state of the session, as for OpenID Connect."""
 
     id = name = "saml"
@@ -230,7 +230,7 @@ class SamlProvider(Provider):  # type: ignore[misc]
         return {}
 
 
-class SsoAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
+class SsoAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # the package has no types
     """allauth's hooks: applications are the rows of SsoConnection, and sign-in follows mgmt.sso.admission."""
 
     def list_apps(self, _request: HttpRequest, provider: str | None = None, client_id: str | None = None) -> list[Any]:

@@ -26,7 +26,7 @@ RSA_BITS: Final = range(2048, 8192 + 1)  # the time of a check grows with the sq
 _PUBLIC_MEMBERS: Final = ("kty", "kid", "alg", "use", "n", "e", "crv", "x", "y")
 _KEY_TYPES: Final = ("RSA", "EC", "OKP")
 _MOST_MEMBER_CHARS: Final = 2_000
-# What libraries raise for an answer with values of another type, size or depth than the standard says.
+# Errors of libraries for an answer with values of another type, size or depth than the standard says.
 _MALFORMED: Final = (ValueError, TypeError, RecursionError, OverflowError)
 _MOST_URL_CHARS: Final = 1_000
 _MOST_CLAIM_CHARS: Final = 254

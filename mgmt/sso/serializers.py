@@ -143,7 +143,7 @@ class SsoOut(serializers.Serializer[Any]):
     acs_url = serializers.SerializerMethodField(help_text="SAML: assertion consumer service (ACS URL) to register.")
     sign_in_url = serializers.SerializerMethodField(help_text="Address at which people of the tenant sign in.")
 
-    @extend_schema_field(SsoCertificateOut(many=True))  # type: ignore[untyped-decorator]
+    @extend_schema_field(SsoCertificateOut(many=True))  # type: ignore[untyped-decorator]  # drf-spectacular's is not typed
     def get_certificates(self, row: SsoConnection) -> list[dict[str, Any]]:
         """Return the facts about each certificate."""
         facts = [facts_of_certificate(one) for one in row.certificates]

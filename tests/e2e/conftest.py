@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, expect
 from loadgen.scripted import Receiver
 from localbox.testing import Box, box_of
 from tests.e2e.look import chromium
+from tests.e2e.mails import Mails
 from tests.support.sender import Sender
 
 LIVE_MS: Final = 240_000  # for the box's first pipe, whose cell must start first
@@ -29,6 +30,19 @@ def whole_box() -> Iterator[Box]:
     """All services and processes of Penstock, with real Kafka and Spark."""
     with box_of(env=QUICK) as box:
         yield box
+
+
+@pytest.fixture(scope="module")
+def mails(tmp_path_factory: pytest.TempPathFactory) -> Mails:
+    return Mails(tmp_path_factory.mktemp("mails"))
+
+
+@pytest.fixture(scope="module")
+def box(mails: Mails) -> Iterator[Box]:
+    """Box with the console only, which writes its e-mails to files."""
+    programs = ("postgres", "migrate", "bootstrap", "web")
+    with box_of(*programs, env={"PENSTOCK_MAIL_URL": f"filemail:///{mails.folder}"}) as running:
+        yield running
 
 
 @pytest.fixture(scope="package")

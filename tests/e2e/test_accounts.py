@@ -4,10 +4,6 @@ The passkey is that of Chromium's virtual authenticator. Browsers offer passkeys
 pages are opened there; the links in e-mails name the configured address of the box.
 """
 
-import re
-import time
-from collections.abc import Iterator
-from email import message_from_bytes, policy
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -15,16 +11,14 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from localbox.testing import Box, box_of
+from localbox.testing import Box
 from tests.e2e.conftest import said_by
 from tests.e2e.look import Complaints, picture
-from tests.support.patience import Patience
+from tests.e2e.mails import Mails
 
 pytestmark = pytest.mark.timeout(900)
-PROGRAMS: Final = ("postgres", "migrate", "bootstrap", "web")
 PASSWORD: Final = "violet giraffe 81 kettle"
 NEW_PASSWORD: Final = "amber walrus 17 teapot"
-MAIL_S: Final = 30
 AUTHENTICATOR: Final = {
     "protocol": "ctap2",
     "transport": "internal",
@@ -33,45 +27,6 @@ AUTHENTICATOR: Final = {
     "isUserVerified": True,
     "automaticPresenceSimulation": True,
 }
-
-
-class Mails:
-    """E-mails that the box sent, as files."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._seen: set[str] = set()
-
-    def link(self, to: str, path: str) -> str:
-        """Wait for a new e-mail to an address; return the path of its link that starts with `path`."""
-        patience = Patience(MAIL_S)
-        while not patience.is_over:
-            for text in self._texts(to):
-                found = re.search(rf"https?://\S*?({path}\S+)", text)
-                if found and found[1] not in self._seen:
-                    self._seen.add(found[1])
-                    return found[1]
-            time.sleep(0.1)
-        raise AssertionError(f"no e-mail to {to} with a link to {path}")
-
-    def _texts(self, to: str) -> Iterator[str]:
-        for file in sorted(self.folder.glob("*.log")):
-            for part in re.split(rb"\n-{79}\n", file.read_bytes()):
-                message = message_from_bytes(part.lstrip(), policy=policy.default)
-                if message["To"] == to:
-                    yield message.get_content()
-
-
-@pytest.fixture(scope="module")
-def mails(tmp_path_factory: pytest.TempPathFactory) -> Mails:
-    return Mails(tmp_path_factory.mktemp("mails"))
-
-
-@pytest.fixture(scope="module")
-def box(mails: Mails) -> Iterator[Box]:
-    """Box with the console only, which writes its e-mails to files."""
-    with box_of(*PROGRAMS, env={"PENSTOCK_MAIL_URL": f"filemail:///{mails.folder}"}) as running:
-        yield running
 
 
 class Person:

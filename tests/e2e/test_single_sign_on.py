@@ -16,25 +16,15 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from localbox.ports import free_ports
-from localbox.testing import Box, box_of
+from localbox.testing import Box
 from tests.e2e.conftest import said_by
 from tests.e2e.look import Complaints, picture
-from tests.e2e.test_accounts import PASSWORD, PROGRAMS, Mails, Person
+from tests.e2e.mails import Mails
+from tests.e2e.test_accounts import PASSWORD, Person
 from tests.support.identity_provider import CLIENT
 
 pytestmark = pytest.mark.timeout(900)
 ROOT: Final = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def mails(tmp_path_factory: pytest.TempPathFactory) -> Mails:
-    return Mails(tmp_path_factory.mktemp("mails"))
-
-
-@pytest.fixture(scope="module")
-def box(mails: Mails) -> Iterator[Box]:
-    with box_of(*PROGRAMS, env={"PENSTOCK_MAIL_URL": f"filemail:///{mails.folder}"}) as running:
-        yield running
 
 
 @contextmanager

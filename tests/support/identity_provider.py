@@ -13,18 +13,16 @@ import sys
 import time
 from dataclasses import dataclass, field
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Final
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from tests.support.provider_server import SIGN_IN_PAGE, ProviderServer
+
 CLIENT: Final = ("penstock", "a client secret &!")
-_PAGE: Final = """<!doctype html><html lang="en"><title>Identity provider</title>
-<link rel="icon" href="data:,"><main><h1>Identity provider</h1>
-<form method="post"><label>E-mail <input name="email"></label> <button>Sign in here</button></form></main></html>"""
 
 
 def new_key() -> rsa.RSAPrivateKey:
@@ -47,7 +45,7 @@ class Lies:
     userinfo: dict[str, Any] = field(default_factory=dict)
 
 
-class IdentityProvider:
+class IdentityProvider(ProviderServer):
     """Provider at a free port of the loopback interface."""
 
     def __init__(self, port: int = 0) -> None:
@@ -62,18 +60,8 @@ class IdentityProvider:
         class Handler(_Handler):
             idp = provider
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        self.issuer = f"http://127.0.0.1:{self._server.server_port}"
-
-    def start(self) -> None:
-        Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def serve(self) -> None:
-        self._server.serve_forever()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(Handler, port)
+        self.issuer = f"http://127.0.0.1:{self.port}"
 
     def metadata(self) -> dict[str, Any]:
         return {
@@ -145,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/jwks":
             self._json(200, self.idp.keys())
         elif path == "/authorize":
-            self._send(200, _PAGE.encode(), "text/html")
+            self._send(200, SIGN_IN_PAGE.encode(), "text/html")
         elif path == "/userinfo":
             email = self.headers["Authorization"].removeprefix("Bearer ")
             self._json(200, {"sub": subject_of(email), "email": email} | self.idp.lies.userinfo)

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
@@ -28,13 +27,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from lxml import etree
 
+from tests.support.provider_server import SIGN_IN_PAGE, ProviderServer
+
 SAML: Final = "{urn:oasis:names:tc:SAML:2.0:assertion}"
 SAMLP: Final = "{urn:oasis:names:tc:SAML:2.0:protocol}"
 DSIG: Final = "{http://www.w3.org/2000/09/xmldsig#}"
 PERSISTENT: Final = "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
-_PAGE: Final = """<!doctype html><html lang="en"><title>Identity provider</title>
-<link rel="icon" href="data:,"><main><h1>Identity provider</h1>
-<form method="post"><label>E-mail <input name="email"></label> <button>Sign in here</button></form></main></html>"""
 _BACK: Final = """<!doctype html><html lang="en"><title>Back</title><link rel="icon" href="data:,"><body>
 <form method="post" action="{acs}"><input type="hidden" name="SAMLResponse" value="{response}">
 <input type="hidden" name="RelayState" value="{relay_state}"><button>Continue</button></form>
@@ -158,7 +156,7 @@ def metadata_of(url: str, published: Iterable[Signer], *, attributes: str = "") 
     )
 
 
-class SamlProvider:
+class SamlProvider(ProviderServer):
     """Provider at a free port of the loopback interface."""
 
     def __init__(self, port: int = 0, signer: Signer | None = None, host: str = "127.0.0.1") -> None:
@@ -172,19 +170,9 @@ class SamlProvider:
         class Handler(_Handler):
             idp = provider
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        self.url = f"http://{host}:{self._server.server_port}"
+        super().__init__(Handler, port)
+        self.url = f"http://{host}:{self.port}"
         self.entity_id = f"{self.url}/metadata"
-
-    def start(self) -> None:
-        Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def serve(self) -> None:
-        self._server.serve_forever()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
     def metadata(self) -> str:
         return metadata_of(self.url, self.published, attributes=self.metadata_attributes)
@@ -287,7 +275,7 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "/metadata":
             self._send(200, self.idp.metadata(), "application/samlmetadata+xml")
         elif path in ("/sign-in", "/start"):
-            self._send(200, _PAGE, "text/html")
+            self._send(200, SIGN_IN_PAGE, "text/html")
         else:
             self._send(404, "", "text/plain")
 

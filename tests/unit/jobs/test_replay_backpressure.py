@@ -1,5 +1,6 @@
 """Backpressure of replays: no more than two jobs of copies wait for a destination, also in the slow lane."""
 
+import itertools
 import time
 from typing import Any
 
@@ -160,6 +161,20 @@ def test_copies_are_not_forgotten_if_the_slow_lane_cannot_be_asked(
         driver.turn()
     assert LogReader.get_watermark_offsets is watermarks, "it was asked"
     assert run_jobs(driver) == 2
+
+
+def test_run_that_becomes_due_during_a_turn_does_not_skip_the_gate(
+    world: ReplayWorld, driver: ReplayDriver, monkeypatch: pytest.MonkeyPatch
+):
+    world.delivers[TRANSMIT], world.stuck[TRANSMIT] = False, 0
+    assert run_jobs(driver) == 2
+    clock, due_s = itertools.count(time.monotonic(), 1.0), time.monotonic() + 0.5
+    driver.queue._states["rep_1"].due_s = due_s
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))  # each reading is a second later
+    for _ in range(3):
+        driver.turn()
+    assert time.monotonic() > due_s
+    assert len(driver.jobs) == 2
 
 
 def test_messages_of_others_in_the_slow_lane_do_not_count(world: ReplayWorld, driver: ReplayDriver):

@@ -1,4 +1,4 @@
-"""Who signs in by single sign-on, as a table."""
+"""Admission of identities that sign in by single sign-on, as a table."""
 
 from typing import Any
 

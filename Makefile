@@ -10,7 +10,7 @@ export PYTHONPATH := $(CURDIR):$(CURDIR)/platform
 export DJANGO_SETTINGS_MODULE := config.settings
 
 lock_hash = $(shell cksum $(1) 2>/dev/null | cut -d' ' -f1)
-RUN_STAMP := $(VENV)/.run-$(call lock_hash,requirements.lock)
+RUN_STAMP := $(VENV)/.run-$(call lock_hash,requirements-box.lock)
 DEV_STAMP := $(VENV)/.dev-$(call lock_hash,requirements-dev.lock)
 NODES := tests/integration/api_clients/node tests/integration/typed_clients/node
 NODE_STAMPS := $(foreach node,$(NODES),$(node)/node_modules/.installed-$(call lock_hash,$(node)/package-lock.json))
@@ -24,7 +24,7 @@ endif
 
 PACKAGES := manage.py platform/config platform/localbox platform/loadgen platform/penstock_cli platform/typed_clients penstock_client mgmt controlplane dataplane tests examples
 
-.PHONY: help demo up down status archive backup restore secrets test test-long check lint types imports docs quick coverage reference client hooks bench lake-recompute chromium typescript php
+.PHONY: help demo up down status archive backup restore secrets test test-long check lint types imports docs quick coverage reference client hooks bench lake-recompute wheel vulnerabilities chromium typescript php
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,7 +38,7 @@ $(BIN)/python:
 # The development lock holds everything of the other one, so it serves for running, too.
 $(RUN_STAMP): | $(BIN)/python
 	@ls $(VENV)/.dev-* >/dev/null 2>&1 && [ -e $(DEV_STAMP) ] || { echo "installing the locked packages ..." >&2 && \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock; }
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-box.lock; }
 	@touch $@
 
 $(DEV_STAMP): | $(BIN)/python
@@ -70,7 +70,7 @@ restore: $(RUN_STAMP) ## bring back the backup in FILE=, into an empty var/
 secrets: $(RUN_STAMP) ## print fresh secrets as lines for .env, which the containers need
 	@$(BIN)/python -m localbox secrets
 
-check: lint types imports docs quick ## lint, types, import rules, the documentation site, unit and db tests
+check: lint types imports docs vulnerabilities quick ## lint, types, import rules, the documentation site, known vulnerabilities, unit and db tests
 
 lint: $(DEV_STAMP)
 	@$(BIN)/ruff check .
@@ -84,6 +84,9 @@ imports: $(DEV_STAMP)
 
 docs: $(DEV_STAMP) ## build the documentation site in var/docs-site; a broken link or heading is an error
 	@$(BIN)/sphinx-build -j auto -q -W --keep-going -c docs -d var/docs-doctrees . var/docs-site
+
+vulnerabilities: $(DEV_STAMP) ## ask the package index for known vulnerabilities of the locked packages; a warning without an answer
+	@$(BIN)/python -m tests.vulnerability_scan $(if $(STRICT),--strict) requirements-box.lock
 
 quick: $(DEV_STAMP)
 	@$(BIN)/pytest tests/unit tests/db --numprocesses=2
@@ -128,6 +131,14 @@ reference: $(RUN_STAMP) ## generate the pages of steps, expressions, metrics, th
 	@$(BIN)/python -m mgmt.audit.reference > docs/reference/audit-actions.md
 	@$(BIN)/python -m penstock_cli.reference > docs/reference/cli.md
 	@$(BIN)/python -m mgmt.web.errors_reference > docs/reference/errors.md
+
+wheel: $(DEV_STAMP) ## build dist/: the wheel, its bill of materials (SBOM), the licenses of its packages, and checksums
+	@rm -rf dist && mkdir dist
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+	@$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --short-PURLs --output-reproducible --of JSON \
+		--output-file dist/sbom.cdx.json requirements-box.lock
+	@$(BIN)/python -m tests.license_gate requirements-box.lock > dist/licenses.md
+	@cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
 
 # The generator needs another release of typer than the tests, so it has an environment of its own.
 CLIENT := var/client

@@ -1,4 +1,4 @@
-"""`python -m localbox up|down|status|run|archive|backup|restore|secrets|env-example`."""
+"""`penstock box up|down|status|run|archive|backup|restore|secrets|env-example`, also `python -m localbox`."""
 
 import argparse
 import os
@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m localbox", description="Penstock on one machine.")
+    parser = argparse.ArgumentParser(prog="penstock box", description="Penstock on one machine.")
     commands = parser.add_subparsers(dest="command", required=True)
     start = commands.add_parser("up", help="start everything and keep it running")
     start.add_argument("--only", default="", help="names of programs, comma-separated")

@@ -16,7 +16,7 @@ from localbox.backups import restore_backup, write_backup
 from localbox.catalogue import DRAIN_S, programs, replicas
 from localbox.end_processes import wait_gone
 from localbox.kafka_training import ensure_kafka_archive
-from localbox.settings import ROOT, BoxSettings
+from localbox.settings import ROOT, BoxSettings, command
 from localbox.spark import ensure_spark
 from localbox.state import BoxSnapshot, last_json_line
 from localbox.supervisor import Supervisor, end_leftovers, living, wait_written
@@ -92,7 +92,7 @@ def restore(settings: BoxSettings, archive: Path) -> int:
     """Bring back the archive into a var/ without anything of a box. Raises BoxError."""
     summary = restore_backup(settings, archive)
     what = f"{summary.files:,} files, {summary.size:,} bytes," if summary else "the rest of an interrupted restore"
-    print(f"restored {what} to {settings.var}; start with `make up`")
+    print(f"restored {what} to {settings.var}; start with `{command('up')}`")
     return 0
 
 
@@ -106,11 +106,11 @@ def _up_detached(settings: BoxSettings, names: Sequence[str], extra: Sequence[st
     """Start a supervisor in a session of its own and wait until it reports that all is ready, or exits."""
     log = settings.logs / "supervisor.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "localbox", "up", *(["--only", ",".join(names)] if names else [])]
-    command += ["--with", ",".join(extra)] if extra else []
+    words = [sys.executable, "-m", "localbox", "up", *(["--only", ",".join(names)] if names else [])]
+    words += ["--with", ",".join(extra)] if extra else []
     with log.open("wb") as out:
         child = subprocess.Popen(
-            command,
+            words,
             cwd=ROOT,
             env=os.environ
             | {

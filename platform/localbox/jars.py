@@ -112,7 +112,7 @@ def spark_home() -> Path:
     """Return PySpark's directory. Raises BoxError if it is not installed."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise BoxError("PySpark is not installed here: run `make up`, which prepares .venv from requirements.lock.")
+        raise BoxError("PySpark is not installed here: install Penstock with all packages that it needs.")
     return Path(spec.origin).parent
 
 

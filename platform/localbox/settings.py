@@ -15,7 +15,9 @@ from dataplane import addresses as defaults
 from localbox.errors import BoxError
 from localbox.services.kafka_tls import kafka_tls_in
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+ROOT: Final = Path(__file__).resolve().parents[2]  # the checkout, or the folder of the installed wheel
+IS_INSTALLED: Final = ROOT.name == "penstock_home"
+DOTENV: Final = Path(".env").absolute() if IS_INSTALLED else ROOT / ".env"
 REPLICAS_LEAST: Final = 2  # of ingest: one may crash
 
 
@@ -63,7 +65,9 @@ VARIABLES: Final = (
         "false",
         "true secures the box's own Kafka by TLS, SCRAM and ACLs when its data are made; it then stays secured (0502)",
     ),
-    Variable("PENSTOCK_VAR", "var", "directory of all files that the box writes"),
+    Variable(
+        "PENSTOCK_VAR", "var", "directory of all files that the box writes; of the wheel: ~/.local/share/penstock"
+    ),
     Variable("PENSTOCK_CACHE", "~/.cache/penstock", "Kafka's jars, shared between clones"),
     Variable("PENSTOCK_ENV", "development", "development | production (then nothing secret has a default)"),
     Variable("PENSTOCK_SECRET_KEY", "", "signs sessions and links; in development generated once, in var/secrets.env"),
@@ -231,14 +235,25 @@ class BoxSettings(Struct, frozen=True):
         return self.var / "run"
 
 
-def settings_from(given: Mapping[str, str] = os.environ, *, dotenv: Path | None = ROOT / ".env") -> BoxSettings:
+def command(name: str) -> str:
+    """Return how people start a command of the box, such as `make up`."""
+    return f"penstock box {name}" if IS_INSTALLED else f"make {name}"
+
+
+def var_of(env: Mapping[str, str]) -> Path:
+    """Return the directory of all files that the box writes."""
+    usual = Path(env.get("XDG_DATA_HOME") or "~/.local/share") / "penstock" if IS_INSTALLED else ROOT / "var"
+    return Path(env.get("PENSTOCK_VAR") or usual).expanduser().absolute()
+
+
+def settings_from(given: Mapping[str, str] = os.environ, *, dotenv: Path | None = DOTENV) -> BoxSettings:
     """Read the environment, and `.env` for what it lacks. Makes var/ and, in development, the secrets in it.
 
     Raises BoxError, naming the variable, for a value that cannot be used.
     """
     env = {**_read_env_file(dotenv), **given} if dotenv else dict(given)
     env = {name: value for name, value in env.items() if value or name not in _DEFAULTS}
-    var = Path(env.get("PENSTOCK_VAR") or ROOT / "var").expanduser().absolute()
+    var = var_of(env)
     ports = {port.name: _port(port.name, env.get(port.name, port.default)) for port in PORTS}
     addresses = _addresses(env, ports)
     var.mkdir(parents=True, exist_ok=True)

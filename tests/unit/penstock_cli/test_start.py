@@ -40,7 +40,7 @@ for package in (penstock_cli, penstock_client.api.operations, typed_clients):
 """
 SLOW = ("httpx", "attrs", "yaml", "msgspec", "rich", "dataplane", "typed_clients", "penstock_client")
 COMMANDS = ["login", "status", "send", "tail", "events", "explain", "listen", "validate", "diff", "apply", "export",
-            "replay", "generate"]  # fmt: skip
+            "replay", "generate", "box"]  # fmt: skip
 
 
 def test_help_imports_nothing_that_takes_long():

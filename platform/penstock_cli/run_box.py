@@ -1,0 +1,36 @@
+"""Commands of the box, which runs Penstock on this machine, from a checkout or from the installed wheel."""
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, NoReturn
+
+from penstock_cli.errors import CliError, ExitCode
+
+NEEDED: Final = ("django", "celery", "pyspark", "granian", "psutil")  # some of what `pip install --no-deps` leaves out
+
+
+def run_box(words: Sequence[str]) -> NoReturn:
+    """Replace this process by the command of the box. Raises CliError if packages are missing."""
+    if missing := [name for name in NEEDED if find_spec(name) is None]:
+        hint = "Install all of them: pip install 'penstock[box]'"
+        raise CliError(f"the box needs packages that are not installed: {', '.join(missing)}", ExitCode.FAILED, hint)
+    home = home_of(Path(__file__))
+    module = ["localbox.demo", *words[1:]] if words[:1] == ["demo"] else ["localbox", *words]
+    path = os.pathsep.join((str(home), str(home / "platform")))
+    sys.stdout.flush()
+    os.execve(sys.executable, [sys.executable, "-m", *module], os.environ | {"PYTHONPATH": path})  # noqa: S606
+
+
+def home_of(module: Path) -> Path:
+    """Return the folder of the server: of the checkout, or of the wheel. Raises CliError if there is none.
+
+    module: file of this package
+    """
+    above = module.resolve().parents[1]
+    for home in (above / "penstock_home", above.parent):
+        if (home / "platform" / "localbox").is_dir():
+            return home
+    raise CliError("the server is not part of this installation", ExitCode.FAILED, "Install the wheel of a release")

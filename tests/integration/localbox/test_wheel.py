@@ -1,0 +1,127 @@
+"""The wheel: its contents, and the command line and the box of an environment that has nothing else of Penstock."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from localbox.settings import ROOT
+from localbox.testing import free_ports
+from tests.support.sizes import PYTHONS
+
+TOP: Final = ("dataplane", "penstock_cli", "penstock_client", "penstock_home", "typed_clients")
+MOVED: Final = {
+    "platform/penstock_cli/": "penstock_cli/",
+    "platform/typed_clients/": "typed_clients/",
+    "penstock_client/": "penstock_client/",
+    "dataplane/": "dataplane/",
+    "manage.py": "penstock_home/manage.py",
+    "platform/config/": "penstock_home/platform/config/",
+    "platform/localbox/": "penstock_home/platform/localbox/",
+    "platform/loadgen/": "penstock_home/platform/loadgen/",
+    **{f"{name}/": f"penstock_home/{name}/" for name in ("mgmt", "controlplane", "templates", "static")},
+}
+NOT_MOVED: Final = ("platform/bin/",)  # starts the command line of a checkout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    build = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--wheel-dir"]
+    subprocess.run([sys.executable, "-m", "pip", *build, str(folder), str(ROOT)], check=True)
+    (found,) = folder.glob("penstock-*-py3-none-any.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def home(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Environment with the wheel, which finds other packages in that of the tests."""
+    folder = tmp_path_factory.mktemp("home") / "venv"
+    venv.create(folder, with_pip=False)
+    (site,) = folder.glob("lib/python*/site-packages")
+    (site / "packages_of_the_tests.pth").write_text(sysconfig.get_paths()["purelib"])
+    install = ["install", "--quiet", "--no-deps", "--disable-pip-version-check", str(wheel)]
+    subprocess.run([sys.executable, "-m", "pip", "--python", str(folder), *install], check=True)
+    return folder
+
+
+def run(home: Path, words: Sequence[str], cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run the console script, outside of the checkout and without its paths."""
+    cwd.mkdir(exist_ok=True)
+    inside = ("PENSTOCK", "PYTHON", "DJANGO")
+    outside = {name: value for name, value in os.environ.items() if not name.startswith(inside)}
+    given = outside | {"HOME": str(cwd)} | env
+    return subprocess.run(
+        [str(home / "bin/penstock"), *words], env=given, cwd=cwd, capture_output=True, text=True, check=False
+    )
+
+
+def test_wheel_has_every_file_of_the_server_and_the_command_line(wheel: Path):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == set(TOP)
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+    missing = [
+        name
+        for name in listed
+        if (start := next((key for key in MOVED if name.startswith(key)), None))
+        and MOVED[start] + name.removeprefix(start) not in names
+    ]
+    assert missing == []
+    folders = {name.split("/")[0] for name in listed if name.endswith(".py") and "/" in name}
+    assert folders - {"tests", "examples", "docs", "platform"} == {key[:-1] for key in MOVED if key.count("/") == 1} - {
+        "templates",
+        "static",
+    }, "a new top-level package belongs to the wheel"
+    inside = {"/".join(name.split("/")[:2]) + "/" for name in listed if name.startswith("platform/")}
+    assert inside <= set(MOVED) | set(NOT_MOVED), "a new package of platform/ belongs to the wheel"
+
+
+def test_command_line_of_the_wheel_runs_without_a_checkout(home: Path, tmp_path: Path):
+    helped = run(home, ["--help"], tmp_path)
+    assert (helped.returncode, helped.stderr) == (0, "")
+    assert "define pipes" in helped.stdout
+    refused = run(home, ["list"], tmp_path)
+    assert (refused.returncode, "penstock login" in refused.stderr) == (3, True), refused
+
+
+def test_box_of_the_wheel_keeps_its_files_in_the_home_folder(home: Path, tmp_path: Path):
+    status = run(home, ["box", "status"], tmp_path)
+    assert (status.returncode, status.stderr) == (3, "")
+    assert status.stdout == f"penstock is not running at {tmp_path}/.local/share/penstock\n"
+    refused = run(home, ["box", "restore", "nothing.tar.gz"], tmp_path)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("penstock: ")
+
+
+def test_missing_packages_of_the_box_are_named(wheel: Path, tmp_path: Path):
+    """An environment with the command line's packages only, as `pip install --no-deps` makes it."""
+    answer = subprocess.run(
+        [sys.executable, "-S", "-c", "from penstock_cli.run_box import run_box; run_box(['up'])"],
+        env={"PYTHONPATH": str(wheel)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "the box needs packages that are not installed: django, celery" in answer.stderr
+    assert "pip install 'penstock[box]'" in answer.stderr
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("python", PYTHONS)
+def test_wheel_installs_everything_and_its_box_delivers(wheel: Path, tmp_path: Path, python: str):
+    """With the packages that pip chooses for this Python, not those of the lock files."""
+    home = tmp_path / "venv"
+    subprocess.run([python, "-m", "venv", str(home)], check=True)
+    subprocess.run([str(home / "bin/pip"), "install", "--quiet", f"{wheel}[box]"], check=True)
+    env = {**free_ports(), "PENSTOCK_CACHE": str(Path("~/.cache/penstock").expanduser()), "ONCE": "1", "COUNT": "200"}
+    demo = run(home, ["box", "demo"], tmp_path / "user", **env)
+    assert demo.returncode == 0, demo.stdout[-3_000:] + demo.stderr[-3_000:]
+    assert "lost 0" in " ".join(demo.stdout.split()), demo.stdout

@@ -1,4 +1,4 @@
-"""Send due notices of alerts as mails and signed webhooks, built from the current rows.
+"""Send due notices of alerts as mails, signed webhooks, and messages to chats and pagers, built from the current rows.
 
 A conditional update that postpones a notice's next time claims it, so a notice is sent again after its sender crashed.
 A receiver may therefore get a notice twice, with the same webhook-id.
@@ -20,7 +20,9 @@ from django.db.models.functions import RowNumber
 from django.template.loader import render_to_string
 from django.urls import reverse
 
+from controlplane.observer.chat_notices import MOST_CHARS, PAGER_URLS, NoticeText, body_of
 from dataplane.causes import Cause
+from dataplane.spec.channels import has_secret_target
 from dataplane.spec.guard import parse_networks
 from dataplane.transmit.http.sender import HttpPolicy, HttpRequest, HttpResponse, HttpSender
 from dataplane.transmit.http.signature import sign, signer
@@ -45,6 +47,7 @@ _OPENED: Final = {
     Cause.SEQUENCE_GAP.value: ("sequence_gap", "Events of {where} are missing"),
     Cause.LOST.value: ("lost", "Messages of {where} were lost"),
 }
+_OTHER: Final = ("opened", "{where}: {words}")
 log = structlog.get_logger(__name__)
 
 
@@ -60,7 +63,7 @@ def send_due(now: datetime) -> int:
     rows = rows.filter(channel__in=active).annotate(turn=turn).order_by("turn", "next_at")
     due = [row for row in rows.select_related("alert__pipe__tenant", "channel")[:AT_ONCE] if _claim(row, now)]
     mails = [row for row in due if row.channel.kind == AlertChannel.Kind.MAIL]
-    hooks = [row for row in due if row.channel.kind == AlertChannel.Kind.WEBHOOK]
+    hooks = [row for row in due if row.channel.kind != AlertChannel.Kind.MAIL]
     errors = {row.id: _mail(row) for row in mails} | (_call(hooks, now) if hooks else {})
     for row in due:
         _store_result(row, errors.get(row.id, "no answer in time"), now)
@@ -91,6 +94,31 @@ def notification_text(notice: Notification) -> dict[str, Any]:
     }
 
 
+def notice_text(notice: Notification) -> NoticeText:
+    """Return a notice in words, for chats and pagers."""
+    alert = notice.alert
+    facts = [
+        ("Tenant", alert.pipe.tenant.name),
+        ("Pipe", alert.pipe.name),
+        *([("Destination", alert.destination)] if alert.destination else []),
+        (f"{alert.counted.capitalize()}s", f"{alert.count:,}"),
+        ("Since", f"{alert.opened_at:%Y-%m-%d %H:%M} UTC"),
+        *([("Resolved", alert.resolution)] if notice.what == "resolved" and alert.resolution else []),
+        *([("Reason", str(alert.sample["reason"])[:MOST_CHARS])] if alert.sample.get("reason") else []),
+    ]
+    return NoticeText(
+        alert=alert.id,
+        title=_title(notice),
+        facts=facts,
+        url=page_of(alert),
+        source=f"{alert.pipe.name}/{alert.destination}" if alert.destination else alert.pipe.name,
+        cause=alert.cause,
+        at=alert.resolved_at if notice.what == "resolved" and alert.resolved_at else alert.opened_at,
+        is_resolved=notice.what == "resolved",
+        is_loss=alert.cause == Cause.LOST,
+    )
+
+
 def page_of(alert: Alert) -> str:
     """Return the console URL of an alert."""
     return f"{settings.PENSTOCK_WEB_URL}{reverse('console:alert', args=[alert.pipe_id, alert.id])}"
@@ -114,6 +142,13 @@ def _store_result(row: Notification, error: str, now: datetime) -> None:
     event("alert notice", alert=row.alert_id, channel=row.channel_id, what=row.what, tries=row.tries, error=error)
 
 
+def _title(row: Notification) -> str:
+    alert = row.alert
+    title = _OPENED.get(alert.cause, _OTHER)[1]
+    title = title.format(words=alert_words(alert), where=alert.destination or alert.pipe.name)
+    return f"Resolved: {title}" if row.what == "resolved" else title
+
+
 def _mail(row: Notification) -> str:
     """Send the mail; return the error, "" if there was none."""
     alert = row.alert
@@ -126,20 +161,17 @@ def _mail(row: Notification) -> str:
         "lost_from": _time(alert, "from"),
         "lost_to": _time(alert, "to"),
     }
-    where = alert.destination or alert.pipe.name
-    template, title = _OPENED.get(alert.cause, ("opened", "{where}: {words}"))
-    title = title.format(words=alert_words(alert), where=where)
-    subject = f"[Penstock] {'Resolved: ' if row.what == 'resolved' else ''}{title}"
-    text = render_to_string(f"alerts/emails/alert_{template if row.what == 'opened' else row.what}.txt", context)
+    template = _OPENED.get(alert.cause, _OTHER)[0] if row.what == "opened" else row.what
+    text = render_to_string(f"alerts/emails/alert_{template}.txt", context)
     try:
-        send_mail(subject, text, None, [row.channel.target])
+        send_mail(f"[Penstock] {_title(row)}", text, None, [row.channel.target])
     except (SMTPException, OSError) as exc:
         return f"{type(exc).__name__}: {exc}"
     return ""
 
 
 def _call(rows: Sequence[Notification], now: datetime) -> dict[int, str]:
-    """Send webhooks concurrently through the address guard, each for at most WEBHOOK_MS.
+    """Send webhooks and messages concurrently through the address guard, each for at most WEBHOOK_MS.
 
     Returns the error by id of the notice, "" for one that the receiver accepted.
     """
@@ -162,15 +194,23 @@ def _call(rows: Sequence[Notification], now: datetime) -> dict[int, str]:
 
 
 def _post(row: Notification, now_s: int) -> HttpRequest:
+    secret, kind = decrypt(row.channel.secret, channel_place(row.channel)), row.channel.kind
+    if not has_secret_target(kind):
+        return _signed_post(row, secret, now_s)
+    body = json.dumps(body_of(kind, notice_text(row), secret)).encode()
+    lines = ["Expect:", "Content-Type: application/json", "User-Agent: Penstock/1"]
+    return HttpRequest(row.id, PAGER_URLS.get(kind, secret), lines, body, WEBHOOK_MS)
+
+
+def _signed_post(row: Notification, secret: str, now_s: int) -> HttpRequest:
     body = json.dumps(notification_text(row)).encode()
     message_id = f"notice_{row.id}"
-    signers = [signer(decrypt(row.channel.secret, channel_place(row.channel)))]
     headers: Mapping[str, str] = {
         "Content-Type": "application/json",
         "User-Agent": "Penstock/1",
         "webhook-id": message_id,
         "webhook-timestamp": str(now_s),
-        "webhook-signature": sign(signers, message_id, now_s, body),
+        "webhook-signature": sign([signer(secret)], message_id, now_s, body),
     }
     lines = ["Expect:", *(f"{name}: {value}" for name, value in headers.items())]
     return HttpRequest(row.id, row.channel.target, lines, body, WEBHOOK_MS)

@@ -121,7 +121,7 @@ class ChannelsView(View):
 
     @operation("list_alert_channels", responses=answers(200, ChannelOut(many=True), "not-found"))
     def get(self, _request: Request, tenant: str) -> Response:
-        """List a tenant's e-mail addresses and webhooks, oldest first."""
+        """List a tenant's notification channels, oldest first."""
         rows = access.get_tenant(self.user, tenant).alert_channels.order_by("id")
         return Response(ChannelOut(rows, many=True).data)
 

@@ -110,20 +110,30 @@ class Alert(models.Model):
 
 
 class AlertChannel(models.Model):
-    """Notification channel of a tenant: an e-mail address, or a webhook that is signed with its own secret.
+    """Notification channel of a tenant: an e-mail address, a webhook signed with its own secret, a chat or a pager.
 
-    An e-mail address gets alerts only after its owner has confirmed it (docs/decisions/0312).
+    An e-mail address gets alerts only after its owner has confirmed it (docs/decisions/0312). The URL of a chat and the
+    key of a pager are secrets (docs/decisions/0313).
     """
 
     class Kind(models.TextChoices):
-        MAIL = "mail"
-        WEBHOOK = "webhook"
+        MAIL = "mail", "E-mail"
+        WEBHOOK = "webhook", "Webhook"
+        SLACK = "slack", "Slack"
+        TEAMS = "teams", "Microsoft Teams"
+        DISCORD = "discord", "Discord"
+        PAGERDUTY = "pagerduty", "PagerDuty"
+        PAGERDUTY_EU = "pagerduty-eu", "PagerDuty (EU)"
 
     id = models.CharField(primary_key=True, max_length=32, default=id_maker("chan"), editable=False)
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="alert_channels")
-    kind = models.CharField(max_length=7, choices=Kind)
-    target = models.CharField(max_length=2_000, help_text="E-mail address or URL.")
-    secret = models.TextField(blank=True, help_text="Sealed signing secret of a webhook.")
+    kind = models.CharField(max_length=12, choices=Kind)
+    target = models.CharField(
+        max_length=2_000, help_text="E-mail address or URL; of a chat or pager only its host and last characters."
+    )
+    secret = models.TextField(
+        blank=True, help_text="Sealed signing secret of a webhook, URL of a chat, or integration key of a pager."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     digest_at = models.DateTimeField(null=True, help_text="When its next digest is due; e-mail addresses only.")
     confirmed_at = models.DateTimeField(null=True, help_text="When its owner confirmed it; e-mail addresses only.")
@@ -143,15 +153,15 @@ class AlertChannel(models.Model):
         ]
 
     # Condition of the channels that alerts are sent to.
-    ACTIVE = Q(kind=Kind.WEBHOOK) | Q(confirmed_at__isnull=False)
+    ACTIVE = ~Q(kind=Kind.MAIL) | Q(confirmed_at__isnull=False)
 
     def __str__(self) -> str:
         return self.target
 
     @property
     def is_active(self) -> bool:
-        """True if alerts are sent to this channel: a webhook, or a confirmed e-mail address."""
-        return self.kind == self.Kind.WEBHOOK or self.confirmed_at is not None
+        """True if alerts are sent to this channel: all but an e-mail address that is not confirmed."""
+        return self.kind != self.Kind.MAIL or self.confirmed_at is not None
 
 
 class Notification(models.Model):

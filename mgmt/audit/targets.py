@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
 
 from django.db.models import Model
 
+from dataplane.spec.channels import host_of
 from mgmt.models import (
     Alert,
     AlertChannel,
@@ -46,7 +46,7 @@ class Target(NamedTuple):
 
 def _channel(row: AlertChannel) -> str:
     """Return the address; of a webhook only the host, because the path of some webhooks is a secret."""
-    return row.target if row.kind == AlertChannel.Kind.MAIL else str(urlsplit(row.target).hostname)
+    return host_of(row.target) if row.kind == AlertChannel.Kind.WEBHOOK else row.target
 
 
 def _alert(row: Alert) -> str:

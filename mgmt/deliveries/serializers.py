@@ -63,7 +63,10 @@ class ChannelIn(StrictSerializer):
     """Notification channel to add."""
 
     kind = serializers.ChoiceField(AlertChannel.Kind.choices)
-    target = serializers.CharField(max_length=2_000, help_text="An e-mail address or a URL.")
+    target = serializers.CharField(
+        max_length=2_000,
+        help_text="An e-mail address, the URL of a webhook or of a chat's incoming webhook, or a PagerDuty key.",
+    )
 
 
 # -- out
@@ -240,12 +243,14 @@ class ChannelOut(serializers.Serializer[Any]):
 
     id = serializers.CharField()
     kind = serializers.ChoiceField(AlertChannel.Kind.choices)
-    target = serializers.CharField()
+    target = serializers.CharField(
+        help_text="Address or URL. Of chats and pagers, whose target is a secret: the host and the last characters."
+    )
     is_active = serializers.BooleanField(
         help_text="False for an e-mail address that is not confirmed and gets no alerts."
     )
     confirmed_at = serializers.DateTimeField(
-        allow_null=True, help_text="Null for webhooks, which need no confirmation."
+        allow_null=True, help_text="Null for other kinds, which need no confirmation."
     )
     confirmation_asked_at = serializers.DateTimeField(
         allow_null=True, help_text="Time of the newest request for a confirmation e-mail."
@@ -254,7 +259,7 @@ class ChannelOut(serializers.Serializer[Any]):
 
 
 class NewChannelOut(ChannelOut):
-    """A new channel. The `secret` of a webhook is returned only here; it is empty for e-mail."""
+    """A new channel. The `secret` of a webhook is returned only here; it is empty for other kinds."""
 
     secret = serializers.CharField()
 

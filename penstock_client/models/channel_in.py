@@ -17,9 +17,14 @@ class ChannelIn:
     """Notification channel to add.
 
     Attributes:
-        kind (str): * `mail` - Mail
+        kind (str): * `mail` - E-mail
             * `webhook` - Webhook
-        target (str): An e-mail address or a URL.
+            * `slack` - Slack
+            * `teams` - Microsoft Teams
+            * `discord` - Discord
+            * `pagerduty` - PagerDuty
+            * `pagerduty-eu` - PagerDuty (EU)
+        target (str): An e-mail address, the URL of a webhook or of a chat's incoming webhook, or a PagerDuty key.
     """
 
     kind: str

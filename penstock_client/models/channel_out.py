@@ -21,11 +21,16 @@ class ChannelOut:
 
     Attributes:
         id (str): Id of the channel.
-        kind (str): * `mail` - Mail
+        kind (str): * `mail` - E-mail
             * `webhook` - Webhook
-        target (str): E-mail address, or URL of the webhook.
+            * `slack` - Slack
+            * `teams` - Microsoft Teams
+            * `discord` - Discord
+            * `pagerduty` - PagerDuty
+            * `pagerduty-eu` - PagerDuty (EU)
+        target (str): Address or URL. Of chats and pagers, whose target is a secret: the host and the last characters.
         is_active (bool): False for an e-mail address that is not confirmed and gets no alerts.
-        confirmed_at (datetime.datetime | None): Null for webhooks, which need no confirmation.
+        confirmed_at (datetime.datetime | None): Null for other kinds, which need no confirmation.
         confirmation_asked_at (datetime.datetime | None): Time of the newest request for a confirmation e-mail.
         created_at (datetime.datetime): Time of creation.
     """

@@ -17,15 +17,20 @@ T = TypeVar("T", bound="NewChannelOut")
 
 @_attrs_define
 class NewChannelOut:
-    """A new channel. The `secret` of a webhook is returned only here; it is empty for e-mail.
+    """A new channel. The `secret` of a webhook is returned only here; it is empty for other kinds.
 
     Attributes:
         id (str): Id of the channel.
-        kind (str): * `mail` - Mail
+        kind (str): * `mail` - E-mail
             * `webhook` - Webhook
-        target (str): E-mail address, or URL of the webhook.
+            * `slack` - Slack
+            * `teams` - Microsoft Teams
+            * `discord` - Discord
+            * `pagerduty` - PagerDuty
+            * `pagerduty-eu` - PagerDuty (EU)
+        target (str): Address or URL. Of chats and pagers, whose target is a secret: the host and the last characters.
         is_active (bool): False for an e-mail address that is not confirmed and gets no alerts.
-        confirmed_at (datetime.datetime | None): Null for webhooks, which need no confirmation.
+        confirmed_at (datetime.datetime | None): Null for other kinds, which need no confirmation.
         confirmation_asked_at (datetime.datetime | None): Time of the newest request for a confirmation e-mail.
         created_at (datetime.datetime): Time of creation.
         secret (str): Signing secret of a webhook, which cannot be read again; empty for an e-mail address.

@@ -84,7 +84,7 @@ def run_apply(file: Path, tenant: str, *, credentials: bool, yes: bool, as_json:
 
 def run_export(pipe: str, tenant: str, out: Path | None, *, rows: bool, as_json: bool, profile: str) -> None:
     """Write the document of a pipe to standard output or a folder. Raises CliError."""
-    from penstock_cli.pipefile.export import as_yaml, export, webhook_variables
+    from penstock_cli.pipefile.export import as_yaml, channel_variables, export
     from penstock_cli.tenants import pipe_of, tenant_id
 
     if rows and out is None:
@@ -92,8 +92,8 @@ def run_export(pipe: str, tenant: str, out: Path | None, *, rows: bool, as_json:
     connection = connect(profile)
     row = pipe_of(connection, pipe, tenant_id(connection, tenant) if tenant else "")
     document = export(connection, row.tenant, row.name, out if rows else None)
-    if names := webhook_variables(document):
-        note(f"URLs of webhook channels are not exported; before `apply`, set {', '.join(names)} in the environment")
+    if names := channel_variables(document):
+        note(f"URLs and keys of channels are not exported; before `apply`, set {', '.join(names)} in the environment")
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n" if as_json else as_yaml(document)
     if out is None:
         write(text.rstrip("\n"))

@@ -1,4 +1,4 @@
-"""Notification channels of a tenant's alerts: e-mail addresses, their confirmation, and signed webhooks."""
+"""Notification channels of a tenant's alerts: e-mail addresses, their confirmation, webhooks, chats and pagers."""
 
 from datetime import timedelta
 from math import ceil
@@ -21,7 +21,6 @@ from mgmt.tenancy.services.rate_limits import wait_s as wait_for
 from mgmt.web import access
 from mgmt.web.rendering import as_curl, for_members, selected_tenant, show, theme_of, viewer_of
 
-KINDS = [(AlertChannel.Kind.MAIL, "E-mail"), (AlertChannel.Kind.WEBHOOK, "Webhook")]
 CONFIRMATION_LINKS: Final = TryLimit("confirmation link: address", 30, timedelta(minutes=5))
 
 
@@ -115,7 +114,7 @@ def _page(
 ) -> HttpResponse:
     context = {
         "channels": tenant.alert_channels.order_by("created_at"),
-        "kinds": KINDS,
+        "kinds": AlertChannel.Kind.choices,
         "error": error,
         "typed": typed,
         "kind": kind,

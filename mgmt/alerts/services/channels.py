@@ -1,5 +1,6 @@
-"""Services of notification channels: e-mail addresses, which their owners confirm, and signed webhooks."""
+"""Services of notification channels: e-mail addresses, which their owners confirm, webhooks, chats and pagers."""
 
+import re
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -10,6 +11,7 @@ from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 
 from dataplane.spec import SpecError
+from dataplane.spec.channels import PAGERS, has_secret_target, shown_target
 from dataplane.spec.destination import check_url
 from mgmt.audit.services import record
 from mgmt.errors import InvalidValue, LimitReachedError, NameTakenError, TooManyConfirmationsError
@@ -26,6 +28,7 @@ CONFIRMATION_MAX_AGE: Final = timedelta(days=7)
 # Per day, over all tenants: nobody can flood an address that is not theirs with e-mail.
 CONFIRMATIONS_PER_ADDRESS: Final = TryLimit("alert confirmation: address", 5, timedelta(days=1))
 CONFIRMATIONS_PER_TENANT: Final = TryLimit("alert confirmation: tenant", 40, timedelta(days=1))
+_INTEGRATION_KEY: Final = re.compile(r"[A-Za-z0-9]{32}")
 _SALT: Final = "penstock.alert-address"
 log = structlog.get_logger(__name__)
 
@@ -33,17 +36,17 @@ log = structlog.get_logger(__name__)
 def add_alert_channel(
     *, tenant: Tenant, kind: str, target: str, now: datetime, by: User | None = None
 ) -> tuple[AlertChannel, str]:
-    """Add a channel; return it and a webhook's signing secret ("" for an e-mail address), which is not shown again.
+    """Add a channel; return it and a webhook's signing secret ("" for other kinds), which is not shown again.
 
     An e-mail address gets a confirmation e-mail first, unless it is that of a member's account.
     Raises InvalidValue, DestinationForbidden, NameTakenError, LimitReachedError, TooManyConfirmationsError.
     """
     target = target.strip()
     _check(kind, target)
-    channel = AlertChannel(tenant=tenant, kind=kind, target=target)
+    channel = AlertChannel(tenant=tenant, kind=kind, target=shown_target(kind, target))
     secret = new_signing_secret() if kind == AlertChannel.Kind.WEBHOOK else ""
-    if secret:
-        channel.secret = encrypt(secret, channel_place(channel))
+    if sealed := target if has_secret_target(kind) else secret:
+        channel.secret = encrypt(sealed, channel_place(channel))
     elif is_member_address(tenant, target):
         channel.confirmed_at = now
     try:
@@ -129,6 +132,12 @@ def _check(kind: str, target: str) -> None:
             raise InvalidValue("target", "needs an e-mail address") from exc
         if len(target) > 254 or not target.isascii():
             raise InvalidValue("target", "needs an e-mail address of at most 254 ASCII characters")
+        return
+    if kind in PAGERS:
+        if not _INTEGRATION_KEY.fullmatch(target):
+            raise InvalidValue(
+                "target", "needs the integration key of an Events API v2 integration: 32 letters and digits"
+            )
         return
     try:
         check_url("$.target", target[:2_000])

@@ -57,7 +57,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[list[ChannelOut]]:
-    """List a tenant's e-mail addresses and webhooks, oldest first.
+    """List a tenant's notification channels, oldest first.
 
     Args:
         tenant (str):
@@ -86,7 +86,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> list[ChannelOut] | None:
-    """List a tenant's e-mail addresses and webhooks, oldest first.
+    """List a tenant's notification channels, oldest first.
 
     Args:
         tenant (str):
@@ -110,7 +110,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[list[ChannelOut]]:
-    """List a tenant's e-mail addresses and webhooks, oldest first.
+    """List a tenant's notification channels, oldest first.
 
     Args:
         tenant (str):
@@ -137,7 +137,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> list[ChannelOut] | None:
-    """List a tenant's e-mail addresses and webhooks, oldest first.
+    """List a tenant's notification channels, oldest first.
 
     Args:
         tenant (str):

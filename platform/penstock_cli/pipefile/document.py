@@ -9,6 +9,7 @@ import msgspec
 import yaml
 
 from dataplane.spec import SpecError, parse_pipe_spec
+from dataplane.spec.channels import KINDS
 from penstock_cli.errors import CliError
 from penstock_cli.pipefile.model import ChannelEntry, PipeDocument, RowSource, SchemaEntry, TypeSettings
 from penstock_cli.pipefile.variables import replaced
@@ -113,8 +114,8 @@ def _credentials(found: Any, spec: Mapping[str, Any]) -> dict[str, dict[str, str
 
 def _channel(number: int, found: Any) -> ChannelEntry:
     one = _fields(f"$.channels[{number}]", found, ("kind", "target"))
-    if one.get("kind") not in ("mail", "webhook") or not isinstance(one.get("target"), str):
-        _refuse(f"$.channels[{number}]", "needs a kind, mail or webhook, and a target")
+    if one.get("kind") not in KINDS or not isinstance(one.get("target"), str):
+        _refuse(f"$.channels[{number}]", f"needs a kind, {' or '.join(KINDS)}, and a target")
     return ChannelEntry(one["kind"], one["target"])
 
 

@@ -105,13 +105,13 @@ def _credentials(name: str, live: LivePipe) -> dict[str, Any]:
 
 
 def _channels(name: str, live: LivePipe, taken: Collection[str]) -> list[dict[str, str]]:
-    """Return the channels. A variable is in the place of each webhook's URL, whose path can be a secret."""
+    """Return the channels. A variable is in the place of each target that can be a secret: all but e-mail addresses."""
     found: list[dict[str, str]] = []
     used = set(taken)
     for one in sorted(live.channels):
         target = escaped(one.target)
-        if one.kind == "webhook":
-            base = variable_name(name, "channel", one.shown)
+        if one.kind != "mail":
+            base = variable_name(name, "channel", one.shown if one.kind == "webhook" else one.kind)
             names = (base if number == 1 else f"{base}_{number}" for number in count(1))
             target = next(text for text in (f"${{{each}}}" for each in names) if text not in used)
             used.add(target)
@@ -119,10 +119,10 @@ def _channels(name: str, live: LivePipe, taken: Collection[str]) -> list[dict[st
     return found
 
 
-def webhook_variables(document: Mapping[str, Any]) -> list[str]:
-    """Return the names of the variables for the webhook URLs of an exported document."""
+def channel_variables(document: Mapping[str, Any]) -> list[str]:
+    """Return the names of the variables for the targets of an exported document's channels."""
     channels = document.get("channels", ())
-    return [one["target"].removeprefix("${").removesuffix("}") for one in channels if one["kind"] == "webhook"]
+    return [one["target"].removeprefix("${").removesuffix("}") for one in channels if one["kind"] != "mail"]
 
 
 def _schema(one: SchemaEntry) -> dict[str, Any]:

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+
+from dataplane.spec.channels import host_of, shown_target
 
 
 class ChannelEntry(NamedTuple):
-    """Notification channel of the tenant. kind: `mail` or `webhook`."""
+    """Notification channel of the tenant. kind: one of dataplane.spec.channels.KINDS."""
 
     kind: str
     target: str
@@ -16,12 +17,12 @@ class ChannelEntry(NamedTuple):
     @property
     def shown(self) -> str:
         """The target as it may be shown: of a webhook only the host, as its path can be a secret."""
-        if self.kind != "webhook":
-            return self.target
-        try:
-            return urlsplit(self.target).hostname or "invalid URL"
-        except ValueError:
-            return "invalid URL"
+        return host_of(self.target) if self.kind == "webhook" else self.listed.target
+
+    @property
+    def listed(self) -> "ChannelEntry":
+        """The channel as the API lists it, without what is secret."""
+        return ChannelEntry(self.kind, shown_target(self.kind, self.target))
 
 
 class RowSource(NamedTuple):

@@ -28,7 +28,7 @@ def plan(document: PipeDocument, live: LivePipe, rows_differ: Mapping[str, str],
 
 def missing_channels(document: PipeDocument, live: LivePipe) -> list[ChannelEntry]:
     """Return the channels that the tenant lacks, each once, in the order of the document and of the plan."""
-    return [channel for channel in dict.fromkeys(document.channels) if channel not in live.channels]
+    return [channel for channel in dict.fromkeys(document.channels) if channel.listed not in live.channels]
 
 
 def _tables(document: PipeDocument, live: LivePipe, rows_differ: Mapping[str, str]) -> Iterator[Change]:

@@ -1,10 +1,8 @@
 """The Observer's periodic task sends alerts by mail and webhook, judges probes and watches incidents."""
 
 import json
-import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -50,37 +48,18 @@ from mgmt.services import (
 from tests.db.cast import MakeSpec
 from tests.db.channels import add_active_channel
 from tests.db.provisioning import snapshot
+from tests.support.hook_server import HookServer, hook_server
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 SOON = NOW + timedelta(seconds=15)
 DEAD = "penstock.c1.dead.g1"
 
 
-class Hook(BaseHTTPRequestHandler):
-    """Webhook receiver that records each request and answers with the status that the test has set."""
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
-        self.server.got.append((dict(self.headers), body))  # type: ignore[attr-defined]
-        self.send_response(self.server.status)  # type: ignore[attr-defined]
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    def log_message(self, *_args: Any) -> None:
-        """Log nothing."""
-
-
 @pytest.fixture
-def hook(settings: Settings) -> Iterator[Any]:
+def hook(settings: Settings) -> Iterator[HookServer]:
     settings.PENSTOCK_DESTINATION_ALLOW = "127.0.0.0/8"
-    server: Any = ThreadingHTTPServer(("127.0.0.1", 0), Hook)
-    server.got, server.status = [], 200
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with hook_server() as server:
+        yield server
 
 
 @pytest.fixture
@@ -164,19 +143,18 @@ def test_alert_is_mailed_once_within_a_minute_and_so_is_its_resolution(pipe: Pip
     assert "6 failures" in mail.outbox[1].body
 
 
-def test_alert_webhook_is_signed(pipe: Pipe, tenant: Tenant, hook: Any):
-    url = f"http://127.0.0.1:{hook.server_port}/"
+def test_alert_webhook_is_signed(pipe: Pipe, tenant: Tenant, hook: HookServer):
+    url = f"{hook.url}/"
     _row, secret = add_active_channel(tenant=tenant, kind="webhook", target=url)
     alert = fail(pipe, at=datetime.now(UTC))
     assert send_due(datetime.now(UTC) + timedelta(seconds=20)) == 1
-    (headers, body) = hook.got[0]
-    said = Webhook(secret).verify(body, {name.lower(): value for name, value in headers.items()})
-    assert said == json.loads(body)
+    said = Webhook(secret).verify(hook.got[0].body, hook.got[0].headers)
+    assert said == json.loads(hook.got[0].body)
     assert (said["type"], said["alert"], said["count"]) == ("alert.opened", alert.id, 3)
 
 
-def test_failing_webhook_is_retried_a_bounded_number_of_times(pipe: Pipe, tenant: Tenant, hook: Any):
-    add_active_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/")
+def test_failing_webhook_is_retried_a_bounded_number_of_times(pipe: Pipe, tenant: Tenant, hook: HookServer):
+    add_active_channel(tenant=tenant, kind="webhook", target=f"{hook.url}/")
     hook.status = 500
     fail(pipe)
     at = SOON
@@ -187,8 +165,10 @@ def test_failing_webhook_is_retried_a_bounded_number_of_times(pipe: Pipe, tenant
     assert (notice.state, notice.error, len(hook.got)) == ("failed", "answered 500", MOST_TRIES)
 
 
-def test_webhook_is_not_called_once_its_address_is_forbidden(pipe: Pipe, tenant: Tenant, hook: Any, settings: Settings):
-    add_active_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/")
+def test_webhook_is_not_called_once_its_address_is_forbidden(
+    pipe: Pipe, tenant: Tenant, hook: HookServer, settings: Settings
+):
+    add_active_channel(tenant=tenant, kind="webhook", target=f"{hook.url}/")
     settings.PENSTOCK_DESTINATION_ALLOW = ""
     fail(pipe)
     assert send_due(SOON) == 0
@@ -196,9 +176,9 @@ def test_webhook_is_not_called_once_its_address_is_forbidden(pipe: Pipe, tenant:
     assert "address refused" in Notification.objects.get().error
 
 
-def test_undecryptable_channel_secret_silences_no_other_channel(pipe: Pipe, tenant: Tenant, hook: Any):
-    broken, _ = add_active_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/a")
-    other, _ = add_active_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/b")
+def test_undecryptable_channel_secret_silences_no_other_channel(pipe: Pipe, tenant: Tenant, hook: HookServer):
+    broken, _ = add_active_channel(tenant=tenant, kind="webhook", target=f"{hook.url}/a")
+    other, _ = add_active_channel(tenant=tenant, kind="webhook", target=f"{hook.url}/b")
     broken.secret = other.secret
     broken.save()
     fail(pipe)
@@ -327,11 +307,11 @@ def test_task_runs_with_nothing_to_do():
 
 
 def test_tenant_with_many_slow_webhooks_does_not_delay_the_notices_of_others(
-    pipe: Pipe, tenant: Tenant, alice: UserRow, a_spec: MakeSpec, hook: Any, monkeypatch: pytest.MonkeyPatch
+    pipe: Pipe, tenant: Tenant, alice: UserRow, a_spec: MakeSpec, hook: HookServer, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(notices, "AT_ONCE", 3)
     for number in range(5):
-        add_active_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/{number}")
+        add_active_channel(tenant=tenant, kind="webhook", target=f"{hook.url}/{number}")
     other = create_tenant(name="Other", owner=alice)
     add_active_channel(tenant=other, kind="mail", target="bob@example.com")
     later = create_pipe(tenant=other, name="later", spec=a_spec(), author=alice)
@@ -342,8 +322,8 @@ def test_tenant_with_many_slow_webhooks_does_not_delay_the_notices_of_others(
 
 
 @pytest.mark.usefixtures("db")
-def test_task_that_judges_cells_calls_no_webhook(pipe: Pipe, tenant: Tenant, hook: Any):
-    add_active_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/")
+def test_task_that_judges_cells_calls_no_webhook(pipe: Pipe, tenant: Tenant, hook: HookServer):
+    add_active_channel(tenant=tenant, kind="webhook", target=f"{hook.url}/")
     fail(pipe)
     tend()
     assert hook.got == []

@@ -9,7 +9,7 @@ import pytest
 from localbox.settings import ROOT
 from penstock_cli.errors import CliError
 from penstock_cli.pipefile.document import FIELDS, DocumentError, document_of, read_document
-from penstock_cli.pipefile.export import document_from, webhook_variables
+from penstock_cli.pipefile.export import channel_variables, document_from
 from penstock_cli.pipefile.model import ChannelEntry, LivePipe, PipeDocument, RowSource, SchemaEntry, TypeSettings
 from penstock_cli.pipefile.plan import plan
 from penstock_cli.pipefile.variables import escaped, replaced, variable_name
@@ -136,7 +136,7 @@ def test_export_names_one_variable_for_each_webhook_url():
         "${ORDERS_CHANNEL_A_EXAMPLE_COM_3}",
     ]
     names = ["ORDERS_CHANNEL_A_EXAMPLE_COM", "ORDERS_CHANNEL_A_EXAMPLE_COM_2", "ORDERS_CHANNEL_A_EXAMPLE_COM_3"]
-    assert webhook_variables(found) == names
+    assert channel_variables(found) == names
     env = dict(zip(names, sorted(urls), strict=True)) | {"ORDERS_BOOKS_VALUE": "secret"}
     assert frozenset(document_of(found, env, EXAMPLE.parent).channels) == channels
 

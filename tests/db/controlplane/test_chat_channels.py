@@ -1,0 +1,142 @@
+"""Alerts reach chats and pagers over HTTP, and their URLs and keys are shown nowhere."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from controlplane.observer import notices
+from controlplane.observer.notices import send_due
+from dataplane.spec.channels import CHATS, PAGERS
+from mgmt.alerts.services.alerts import FailureGroup, note_failures
+from mgmt.models import Alert, AlertChannel, AuditEntry, Notification, Pipe, Tenant, User
+from mgmt.pipes.spec_check import DestinationForbidden
+from mgmt.services import InvalidValue, NameTakenError, add_alert_channel, resolve_alert
+from mgmt.tenancy.secrets import decrypt
+from mgmt.tenancy.services.rotation import channel_place
+from tests.db.cast import MakeClient
+from tests.support.hook_server import HookServer, hook_server
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
+SOON = NOW + timedelta(seconds=15)
+KEY = "0123456789abcdef0123456789ABCDEF"
+
+
+@pytest.fixture
+def hook(settings: Settings) -> Iterator[HookServer]:
+    settings.PENSTOCK_DESTINATION_ALLOW = "127.0.0.0/8"
+    with hook_server() as server:
+        yield server
+
+
+def fail(pipe: Pipe) -> Alert:
+    sample = {"status": 401, "message_id": "m1", "reason": "rejected: answered 401 <!channel>"}
+    note_failures(failures=[FailureGroup(pipe.id, "crm", "rejected", 3, NOW, sample, False)], now=NOW)
+    return Alert.objects.get(pipe=pipe)
+
+
+def add(tenant: Tenant, kind: str, target: str) -> AlertChannel:
+    return add_alert_channel(tenant=tenant, kind=kind, target=target, now=NOW)[0]
+
+
+@pytest.mark.parametrize("kind", CHATS)
+def test_chat_gets_the_alert_and_its_resolution(hook: HookServer, tenant: Tenant, pipe: Pipe, alice: User, kind: str):
+    channel = add(tenant, kind, f"{hook.url}/services/T0/B0/verysecret")
+    alert = fail(pipe)
+    assert send_due(SOON) == 1
+    resolve_alert(alert=alert, by=alice, now=SOON)
+    assert send_due(SOON + timedelta(seconds=15)) == 1
+    opened, resolved = hook.got
+    assert opened.path == resolved.path == "/services/T0/B0/verysecret"
+    assert opened.headers["content-type"] == "application/json"
+    assert "webhook-signature" not in opened.headers
+    assert "crm" in json.dumps(json.loads(opened.body))
+    assert "<!channel>" not in opened.body.decode()
+    assert "Resolved: " in json.dumps(json.loads(resolved.body))
+    assert channel.is_active
+
+
+def test_pager_opens_one_incident_and_resolves_it(
+    hook: HookServer, tenant: Tenant, pipe: Pipe, alice: User, monkeypatch: pytest.MonkeyPatch
+):
+    """PagerDuty cannot be reached from a test, so this server is in its place; the format is that of its reference."""
+    monkeypatch.setattr(notices, "PAGER_URLS", {"pagerduty": f"{hook.url}/v2/enqueue"})
+    hook.status = 202
+    add(tenant, "pagerduty", KEY)
+    alert = fail(pipe)
+    send_due(SOON)
+    resolve_alert(alert=alert, by=alice, now=SOON)
+    send_due(SOON + timedelta(seconds=15))
+    opened, resolved = (json.loads(one.body) for one in hook.got)
+    assert (opened["event_action"], resolved["event_action"]) == ("trigger", "resolve")
+    assert opened["dedup_key"] == resolved["dedup_key"] == alert.id
+    assert opened["routing_key"] == resolved["routing_key"] == KEY
+
+
+def test_refusal_of_a_chat_is_repeated_and_shown(hook: HookServer, tenant: Tenant, pipe: Pipe):
+    add(tenant, "slack", f"{hook.url}/services/gone")
+    fail(pipe)
+    hook.status = 404
+    assert send_due(SOON) == 0
+    row = Notification.objects.get()
+    assert (row.state, row.error, row.tries) == ("due", "answered 404", 1)
+
+
+def test_chat_at_a_forbidden_address_is_refused(tenant: Tenant, settings: Settings):
+    settings.PENSTOCK_DESTINATION_ALLOW = ""
+    with pytest.raises(DestinationForbidden):
+        add(tenant, "slack", "http://169.254.169.254/services/x")
+
+
+@pytest.mark.parametrize(("kind", "target"), [
+    *[(kind, "https://chat.example.com/services/T0/B0/verysecret") for kind in CHATS],
+    *[(kind, KEY) for kind in PAGERS],
+])  # fmt: skip
+def test_secret_target_is_stored_encrypted_and_shown_nowhere(
+    tenant: Tenant, alice: User, client: Client, client_of: MakeClient, kind: str, target: str
+):
+    api = client_of(alice)
+    made = api.post(f"/api/v1/tenants/{tenant.id}/alert-channels/", {"kind": kind, "target": target}, format="json")
+    assert (made.status_code, made.data["secret"]) == (201, ""), made.data
+    row = AlertChannel.objects.get()
+    assert decrypt(row.secret, channel_place(row)) == target
+    where = "PagerDuty" if kind in PAGERS else "chat.example.com"
+    assert row.target == made.data["target"] == f"{where} …{target[-6:]}"
+    listed = api.get(f"/api/v1/tenants/{tenant.id}/alert-channels/").content.decode()
+    client.force_login(alice)
+    page = client.get(reverse("console:channels")).content.decode()
+    audited = json.dumps([[one.target_name, one.before, one.after] for one in AuditEntry.objects.all()])
+    for text in (row.target, listed, page, audited):
+        assert target not in text
+        assert target[:-6] not in text
+    with pytest.raises(NameTakenError):
+        add(tenant, kind, target)
+
+
+@pytest.mark.parametrize("target", ["", "short", "https://events.pagerduty.com/x", KEY + "0", "ü" * 32])
+def test_key_of_a_pager_is_checked(tenant: Tenant, target: str):
+    with pytest.raises(InvalidValue, match="integration key"):
+        add(tenant, "pagerduty", target)
+
+
+@pytest.mark.parametrize("target", ["", "ops@example.com", "ftp://chat.example.com/x", KEY])
+def test_url_of_a_chat_is_checked(tenant: Tenant, target: str):
+    with pytest.raises(InvalidValue):
+        add(tenant, "slack", target)
+
+
+def test_page_offers_every_kind_and_adds_one(tenant: Tenant, alice: User, client: Client):
+    client.force_login(alice)
+    page = client.get(reverse("console:channels")).content.decode()
+    for _, label in AlertChannel.Kind.choices:
+        assert f">{label}</option>" in page
+    added = client.post(reverse("console:channels"), {"kind": "pagerduty", "target": KEY}, follow=True)
+    text: Any = added.content.decode()
+    assert "Alerts are sent to PagerDuty …ABCDEF" in text
+    assert "No channels yet" not in text

@@ -104,3 +104,5 @@ def django_db_modify_db_settings(postgres_url: str) -> None:
     connections.settings["default"].update(
         {name: address[name] for name in ("NAME", "USER", "PASSWORD", "HOST", "PORT")}
     )
+    if "DATABASE_URL" not in os.environ:  # the box's database has the migrations already
+        connections.settings["default"]["TEST"]["TEMPLATE"] = address["NAME"]

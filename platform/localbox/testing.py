@@ -1,12 +1,15 @@
 """The box's API for tests: `with Box(tmp_path / "var", only=["kafka"]) as box: ...`."""
 
+import hashlib
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from localbox.box import Box, free_ports
+from localbox.jars import locked
 from localbox.kafka_training import ensure_kafka_archive
 from localbox.services.postgres import postgres
 from localbox.settings import ROOT
@@ -20,7 +23,8 @@ def box_of(*names: str, extra: Sequence[str] = (), env: Mapping[str, str] | None
 
     Its data is under var/test: pytest makes its folder of temporary directories inaccessible to Postgres's user on each
     run, so that Postgres could not restart there. Its Postgres does not wait for the disk: rows survive the end of any
-    process, which tests cause, but not of the machine.
+    process, which tests cause, but not of the machine. Its database has the migrations already, as a copy: to run all
+    of them takes longer than many tests.
     """
     parent = ROOT / "var" / "test"
     parent.mkdir(parents=True, exist_ok=True)
@@ -28,7 +32,7 @@ def box_of(*names: str, extra: Sequence[str] = (), env: Mapping[str, str] | None
     try:
         box = Box(var, only=names, extra=extra, env=env)
         if not names or "postgres" in names:
-            _turn_off_fsync(box)
+            _copy_migrated_postgres(box, parent)
         if not names or "kafka" in names:
             ensure_kafka_archive(box.settings)
         with box:
@@ -37,10 +41,37 @@ def box_of(*names: str, extra: Sequence[str] = (), env: Mapping[str, str] | None
         shutil.rmtree(var, ignore_errors=True)
 
 
-def _turn_off_fsync(box: Box) -> None:
-    """Create the data directory of the box's own Postgres with `fsync = off`, as tests empty its 110 tables often."""
+def _copy_migrated_postgres(box: Box, parent: Path) -> None:
+    """Give the box's own Postgres a copy of a data directory with `fsync = off` and a migrated database."""
     server = postgres(box.settings)
-    if server.prepare is not None:
-        server.prepare()
-        with (box.settings.var / "postgres" / "postgresql.auto.conf").open("a") as file:
-            file.write("fsync = off\n")
+    if server.prepare is None:
+        return
+    original = parent / f"migrated-{_digest_of_migrations()}"
+    with locked(parent / "migrated.lock"):
+        if not original.exists():
+            _make_migrated_postgres(original)
+    subprocess.run(["cp", "-a", str(original), str(box.settings.var / "postgres")], check=True)  # keeps owners
+
+
+def _make_migrated_postgres(target: Path) -> None:
+    var = Path(tempfile.mkdtemp(prefix="migrate-", dir=target.parent))
+    try:
+        box = Box(var, only=("postgres", "migrate"))
+        server = postgres(box.settings)
+        if server.prepare is not None:
+            server.prepare()
+        with (var / "postgres" / "postgresql.auto.conf").open("a") as file:
+            file.write("fsync = off\n")  # tests empty the 110 tables often
+        with box:
+            pass
+        (var / "postgres").rename(target)
+    finally:
+        shutil.rmtree(var, ignore_errors=True)
+
+
+def _digest_of_migrations() -> str:
+    """Return a digest of all that decides what the migrated database looks like."""
+    digest = hashlib.sha256()
+    for path in sorted((*ROOT.glob("mgmt/migrations/*.py"), ROOT / "requirements-dev.lock", Path(__file__))):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

@@ -88,4 +88,4 @@ def test_examples_create_a_pipe_send_events_and_verify_the_signed_messages(whole
 def test_readme_of_the_examples_lists_every_file():
     text = (EXAMPLES / "README.md").read_text()
     names = {path.name for path in EXAMPLES.iterdir()} - {"README.md", "__pycache__"}
-    assert {name for name in names if f"]({name})" not in text} == set()
+    assert {name for name in names if f"]({name})" not in text and f"`{name}/`" not in text} == set()

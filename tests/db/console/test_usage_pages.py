@@ -17,7 +17,7 @@ from tests.db.cast import MakeClient, MakeSpec
 from tests.db.console.truth import BrowserOf
 
 pytestmark = pytest.mark.django_db
-PAGE, STAFFS_PAGE = 19, 8
+PAGE, STAFFS_PAGE = 20, 8
 S = 1_000_000
 
 

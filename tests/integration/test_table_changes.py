@@ -120,6 +120,7 @@ def test_copy_that_follows_a_table_through_kills_equals_it(service: TableService
                 write(topic, f"f{chance.randrange(60):02}", n if chance.random() < 0.8 else None)
             topic.flush()
             if step < KILLS:
+                wait_until(lambda life=step: follower.connections > life, SEEN_S, "the connection")
                 service.kill()
                 write(topic, "f00", 1_000 + step)
                 topic.flush()

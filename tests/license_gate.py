@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-# Words of licenses, as packages state them: one of them is enough.
+# Words of licenses, as packages state them: one of them is enough in each part of `A AND B`.
 ALLOWED: Final = (
     "MIT", "BSD", "Apache", "ISC", "MPL-2.0", "Mozilla Public License 2.0", "PSF-2.0", "Python Software Foundation",
-    "LGPL-2.1", "LGPL-3.0", "OLDAP-2.8", "0BSD", "Zlib",
+    "LGPL-2.1", "LGPL-3.0", "OLDAP-2.8", "0BSD", "Zlib", "CC0-1.0",
 )  # fmt: skip
 _PINNED: Final = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==", re.MULTILINE)
 
@@ -30,8 +30,12 @@ def not_allowed(packages: Iterable[Mapping[str, str]]) -> list[str]:
     return [
         f"{one['Name']}: {one['License']}"
         for one in packages
-        if not any(re.search(rf"(?<![A-Z]){re.escape(word)}", one["License"]) for word in ALLOWED)
+        if not all(any(_has(part, word) for word in ALLOWED) for part in one["License"].split(" AND "))
     ]
+
+
+def _has(license_text: str, word: str) -> bool:
+    return re.search(rf"(?<![A-Z]){re.escape(word)}", license_text) is not None
 
 
 def licenses_of(names: Iterable[str]) -> list[dict[str, str]]:

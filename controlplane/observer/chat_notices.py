@@ -53,15 +53,14 @@ def body_of(kind: str, notice: NoticeText, key: str = "") -> dict[str, Any]:
 def _slack(notice: NoticeText) -> dict[str, Any]:
     """https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks (read 2026-11)."""
     title = notice.title[:150]
-    fields = [
-        {"type": "mrkdwn", "text": f"*{_slack_text(name)}*\n{_slack_text(value)}"} for name, value in notice.facts
-    ]
+    text = {"type": "mrkdwn", "verbatim": True}  # Slack looks for names and links in other texts
+    fields = [text | {"text": f"*{_slack_text(name)}*\n{_slack_text(value)}"} for name, value in notice.facts]
     return {
         "text": _slack_text(title),
         "blocks": [
             {"type": "header", "text": {"type": "plain_text", "text": title, "emoji": False}},
             {"type": "section", "fields": fields},
-            {"type": "section", "text": {"type": "mrkdwn", "text": f"<{notice.url}|Open the alert>"}},
+            {"type": "section", "text": text | {"text": f"<{notice.url}|Open the alert>"}},
         ],
     }
 
@@ -116,9 +115,9 @@ def _pager(notice: NoticeText, key: str) -> dict[str, Any]:
 
 
 def _slack_text(text: str) -> str:
-    """Escape what Slack reads as a mention or a link, and its formatting by an invisible word joiner."""
+    """Escape what Slack reads as a mention or a link, and separate marks from words by an invisible word joiner."""
     text = text[:MOST_CHARS].replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([*_~`])", "\u2060\\1\u2060", text)
+    return re.sub(r"([*_~`@#:\[\]])", "\u2060\\1\u2060", text)
 
 
 def _plain(text: str) -> str:

@@ -132,12 +132,13 @@ def _claim(row: Notification, now: datetime) -> bool:
 
 def _store_result(row: Notification, error: str, now: datetime) -> None:
     mine = Notification.objects.filter(id=row.id)
+    due = mine.filter(state=Notification.State.DUE)  # not if its alert was resolved meanwhile
     if not error:
         mine.update(state=Notification.State.SENT, sent_at=now, error="")
     elif row.tries >= MOST_TRIES:
-        mine.update(state=Notification.State.FAILED, error=error[:200])
+        due.update(state=Notification.State.FAILED, error=error[:200])
     else:
-        mine.update(next_at=now + timedelta(seconds=10 * 2**row.tries), error=error[:200])
+        due.update(next_at=now + timedelta(seconds=10 * 2**row.tries), error=error[:200])
     event = log.warning if error else log.info
     event("alert notice", alert=row.alert_id, channel=row.channel_id, what=row.what, tries=row.tries, error=error)
 

@@ -1,12 +1,14 @@
 """Kinds of notification channels, and what may be shown of their targets. Used by the server and the command line."""
 
+from hashlib import sha256
 from typing import Final
 from urllib.parse import urlsplit
 
 CHATS: Final = ("slack", "teams", "discord")  # incoming webhooks: the URL is the secret
 PAGERS: Final = ("pagerduty", "pagerduty-eu")  # Events API v2: the target is an integration key
 KINDS: Final = ("mail", "webhook", *CHATS, *PAGERS)
-SHOWN_CHARS: Final = 6
+SHOWN_CHARS: Final = 4
+LONG: Final = 24  # characters of a target that is long enough for its end to be shown
 
 
 def has_secret_target(kind: str) -> bool:
@@ -15,11 +17,16 @@ def has_secret_target(kind: str) -> bool:
 
 
 def shown_target(kind: str, target: str) -> str:
-    """Return what lists show of a target: all of it, or the host and the last characters of a secret one."""
+    """Return what lists show of a target: all of it; of a secret one the host, the last characters and a digest.
+
+    The digest tells two targets of one kind apart: URLs of some services all have the same end.
+    """
+    target = target.strip()
     if not has_secret_target(kind):
         return target
     where = host_of(target) if kind in CHATS else "PagerDuty"
-    return f"{where} …{target[-SHOWN_CHARS:]}"
+    end = f" …{target[-SHOWN_CHARS:]}" if len(target) >= LONG else ""
+    return f"{where}{end} ({sha256(f'{kind} {target}'.encode()).hexdigest()[:8]})"
 
 
 def host_of(url: str) -> str:

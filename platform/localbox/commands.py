@@ -112,10 +112,10 @@ def _up_detached(settings: BoxSettings, names: Sequence[str], extra: Sequence[st
         child = subprocess.Popen(
             words,
             cwd=ROOT,
+            # Our own environment: the box derives the variables that are not set. Paths may be relative to ours.
             env=os.environ
-            | {
-                "PYTHONPATH": settings.env["PYTHONPATH"]
-            },  # our own environment: the box derives the variables that are not set
+            | {"PENSTOCK_VAR": str(settings.var), "PENSTOCK_CACHE": str(settings.cache)}
+            | {"PYTHONPATH": settings.env["PYTHONPATH"]},
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,

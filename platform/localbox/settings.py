@@ -17,7 +17,6 @@ from localbox.services.kafka_tls import kafka_tls_in
 
 ROOT: Final = Path(__file__).resolve().parents[2]  # the checkout, or the folder of the installed wheel
 IS_INSTALLED: Final = ROOT.name == "penstock_home"
-DOTENV: Final = Path(".env").absolute() if IS_INSTALLED else ROOT / ".env"
 REPLICAS_LEAST: Final = 2  # of ingest: one may crash
 
 
@@ -246,14 +245,18 @@ def var_of(env: Mapping[str, str]) -> Path:
     return Path(env.get("PENSTOCK_VAR") or usual).expanduser().absolute()
 
 
+# Not that of the current directory, which may be of another project.
+DOTENV: Final = var_of(os.environ) / ".env" if IS_INSTALLED else ROOT / ".env"
+
+
 def settings_from(given: Mapping[str, str] = os.environ, *, dotenv: Path | None = DOTENV) -> BoxSettings:
-    """Read the environment, and `.env` for what it lacks. Makes var/ and, in development, the secrets in it.
+    """Read the environment, and the file `dotenv` for what it lacks. Makes var/ and, in development, the secrets in it.
 
     Raises BoxError, naming the variable, for a value that cannot be used.
     """
     env = {**_read_env_file(dotenv), **given} if dotenv else dict(given)
     env = {name: value for name, value in env.items() if value or name not in _DEFAULTS}
-    var = var_of(env)
+    var = var_of(given if IS_INSTALLED else env)  # the file of a wheel is in var/ itself
     ports = {port.name: _port(port.name, env.get(port.name, port.default)) for port in PORTS}
     addresses = _addresses(env, ports)
     var.mkdir(parents=True, exist_ok=True)

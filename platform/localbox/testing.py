@@ -11,7 +11,8 @@ from pathlib import Path
 from localbox.box import Box, free_ports
 from localbox.jars import locked
 from localbox.kafka_training import ensure_kafka_archive
-from localbox.services.postgres import postgres
+from localbox.services.postgres import __file__ as postgres_module
+from localbox.services.postgres import find_binaries, postgres, version
 from localbox.settings import ROOT
 
 __all__ = ["ROOT", "Box", "box_of", "free_ports"]
@@ -46,9 +47,11 @@ def _copy_migrated_postgres(box: Box, parent: Path) -> None:
     server = postgres(box.settings)
     if server.prepare is None:
         return
-    original = parent / f"migrated-{_digest_of_migrations()}"
+    original = parent / f"migrated-{_digest_of_migrations(box)}"
     with locked(parent / "migrated.lock"):
         if not original.exists():
+            for older in parent.glob("migrated-*/"):
+                shutil.rmtree(older)
             _make_migrated_postgres(original)
     subprocess.run(["cp", "-a", str(original), str(box.settings.var / "postgres")], check=True)  # keeps owners
 
@@ -69,9 +72,16 @@ def _make_migrated_postgres(target: Path) -> None:
         shutil.rmtree(var, ignore_errors=True)
 
 
-def _digest_of_migrations() -> str:
+def _digest_of_migrations(box: Box) -> str:
     """Return a digest of all that decides what the migrated database looks like."""
-    digest = hashlib.sha256()
-    for path in sorted((*ROOT.glob("mgmt/migrations/*.py"), ROOT / "requirements-dev.lock", Path(__file__))):
+    server = find_binaries(box.settings.var / "postgres")
+    digest = hashlib.sha256(f"{server} {version(server)}".encode())
+    code = (
+        ROOT / "mgmt/tenancy/row_policies.py",
+        Path(postgres_module),
+        Path(__file__),
+        ROOT / "requirements-dev.lock",
+    )
+    for path in sorted((*ROOT.glob("mgmt/migrations/*.py"), *code)):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -13,15 +13,32 @@ NEEDED: Final = ("django", "celery", "pyspark", "granian", "psutil")  # some of 
 
 
 def run_box(words: Sequence[str]) -> NoReturn:
-    """Replace this process by the command of the box. Raises CliError if packages are missing."""
+    """Replace this process by the command of the box. Raises CliError.
+
+    words: those of localbox; `demo`, whose options are variables; or `manage` and the words of a Django command
+    """
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         hint = "Install all of them: pip install 'penstock[box]'"
         raise CliError(f"the box needs packages that are not installed: {', '.join(missing)}", ExitCode.FAILED, hint)
     home = home_of(Path(__file__))
-    module = ["localbox.demo", *words[1:]] if words[:1] == ["demo"] else ["localbox", *words]
     path = os.pathsep.join((str(home), str(home / "platform")))
+    python = [sys.executable, "-P", "-m"]  # -P: no module of the current directory
     sys.stdout.flush()
-    os.execve(sys.executable, [sys.executable, "-m", *module], os.environ | {"PYTHONPATH": path})  # noqa: S606
+    os.execve(python[0], [*python, *_module(list(words), home)], os.environ | {"PYTHONPATH": path})  # noqa: S606
+
+
+def _module(words: list[str], home: Path) -> list[str]:
+    match words:
+        case ["demo"]:
+            return ["localbox.demo"]
+        case ["demo", *_]:
+            hint = "Its options are variables, such as: ONCE=1 COUNT=200 penstock box demo"
+            raise CliError("demo: needs no further words", ExitCode.USAGE, hint)
+        case ["run", *rest]:
+            return ["localbox", "run", "--", *rest]
+        case ["manage", *rest]:
+            return ["localbox", "run", "--", sys.executable, str(home / "manage.py"), *rest]
+    return ["localbox", *words]
 
 
 def home_of(module: Path) -> Path:

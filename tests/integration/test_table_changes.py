@@ -3,7 +3,7 @@
 import json
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,9 @@ class Follower:
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
+    def has_connected(self, times: int) -> Callable[[], bool]:
+        return lambda: self.connections >= times
+
     def end(self) -> None:
         self._ended.set()
         if self._client is not None:
@@ -120,7 +123,7 @@ def test_copy_that_follows_a_table_through_kills_equals_it(service: TableService
                 write(topic, f"f{chance.randrange(60):02}", n if chance.random() < 0.8 else None)
             topic.flush()
             if step < KILLS:
-                wait_until(lambda life=step: follower.connections > life, SEEN_S, "the connection")
+                wait_until(follower.has_connected(step + 1), SEEN_S, "the connection")
                 service.kill()
                 write(topic, "f00", 1_000 + step)
                 topic.flush()

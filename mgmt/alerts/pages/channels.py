@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.debug import sensitive_variables
+from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_http_methods
 
 from dataplane.spec import SpecError
@@ -25,6 +25,7 @@ CONFIRMATION_LINKS: Final = TryLimit("confirmation link: address", 30, timedelta
 
 
 @for_members
+@sensitive_post_parameters("target")
 @require_http_methods(["GET", "POST"])
 def channels(request: HttpRequest) -> HttpResponse:
     """List channels; a POST adds one, deletes the one in `remove`, or resends the confirmation of `resend`."""
@@ -63,7 +64,7 @@ def confirm(request: HttpRequest, token: str) -> HttpResponse:
     return response
 
 
-@sensitive_variables("secret")
+@sensitive_variables("secret", "target")
 def _add(request: HttpRequest, tenant: Tenant) -> HttpResponse:
     kind, target = request.POST.get("kind", ""), request.POST.get("target", "")
     kind = kind if kind in AlertChannel.Kind.values else AlertChannel.Kind.MAIL

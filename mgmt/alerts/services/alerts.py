@@ -38,6 +38,7 @@ AlertState = Alert.State
 # The first e-mail waits for the first burst of failures, so that it counts them; it is sent well within a minute.
 NOTIFY_AFTER: Final = timedelta(seconds=10)
 # An alert that is opened again this soon after its end sends no second e-mail before this time is over.
+SENDING: Final = timedelta(seconds=15)  # longest duration of a request that has begun
 QUIET_FOR: Final = timedelta(minutes=30)
 WELL_AFTER: Final = timedelta(minutes=5)
 MOST_SNOOZE: Final = timedelta(days=30)
@@ -182,7 +183,8 @@ def wake_snoozed(*, now: datetime) -> int:
             if Alert.objects.filter(id=alert.id, state=AlertState.SNOOZED).update(
                 state=AlertState.OPENED, snoozed_until=None
             ):
-                Notification.objects.filter(alert=alert, what="opened").delete()
+                begun = Notification.objects.filter(alert=alert, what="opened")
+                begun.update(state=Notification.State.DUE, next_at=now, tries=0)
                 _notify(alert, "opened", now)
     return len(woken)
 
@@ -317,16 +319,23 @@ def _notify(alert: Alert, what: str, at: datetime) -> None:
 
 
 def _notify_end(alert: Alert, now: datetime) -> None:
-    """Notify the channels that were notified of the opening, and drop notifications of it that were not tried yet."""
+    """Notify the channels that may know of the opening, and stop its notifications: none may arrive after the end.
+
+    A pager would open an incident that nothing ends. A request that has begun may still arrive: the end waits for it.
+    """
     begun = Notification.objects.filter(alert=alert, what="opened")
-    begun.filter(state=Notification.State.DUE, tries=0).delete()
-    Notification.objects.bulk_create(
-        [
-            Notification(alert=alert, channel=row.channel, what="resolved", next_at=now)
-            for row in begun.select_related("channel")
-        ],
-        ignore_conflicts=True,
-    )
+    due = begun.filter(state=Notification.State.DUE)
+    due.filter(tries=0, sent_at=None).delete()
+    tried = set(due.filter(tries__gt=0).values_list("channel_id", flat=True))
+    due.exclude(sent_at=None).update(state=Notification.State.SENT)  # the repetition after a snooze
+    due.update(state=Notification.State.FAILED, error="resolved before it was sent")
+    rows = [
+        Notification(
+            alert=alert, channel_id=channel, what="resolved", next_at=now + SENDING if channel in tried else now
+        )
+        for channel in begun.values_list("channel_id", flat=True)
+    ]
+    Notification.objects.bulk_create(rows, ignore_conflicts=True)
 
 
 def _why_recovered(alert: Alert, now: datetime) -> str:

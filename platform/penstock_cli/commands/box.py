@@ -20,7 +20,7 @@ def box(
         list[str] | None,
         typer.Argument(
             metavar="COMMAND",
-            help="up [--detach], down, status, demo, run, archive, backup, restore, secrets or env-example.",
+            help="up [--detach], down, status, demo, run, manage, archive, backup, restore, secrets or env-example.",
         ),
     ] = None,
 ) -> None:

@@ -1,6 +1,7 @@
 """Alerts reach chats and pagers over HTTP, and their URLs and keys are shown nowhere."""
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,11 +13,11 @@ from pytest_django import Settings
 
 from controlplane.observer import notices
 from controlplane.observer.notices import send_due
-from dataplane.spec.channels import CHATS, PAGERS
-from mgmt.alerts.services.alerts import FailureGroup, note_failures
+from dataplane.spec.channels import CHATS, PAGERS, shown_target
+from mgmt.alerts.services.alerts import FailureGroup, note_failures, wake_snoozed
 from mgmt.models import Alert, AlertChannel, AuditEntry, Notification, Pipe, Tenant, User
 from mgmt.pipes.spec_check import DestinationForbidden
-from mgmt.services import InvalidValue, NameTakenError, add_alert_channel, resolve_alert
+from mgmt.services import InvalidValue, NameTakenError, add_alert_channel, resolve_alert, snooze_alert
 from mgmt.tenancy.secrets import decrypt
 from mgmt.tenancy.services.rotation import channel_place
 from tests.db.cast import MakeClient
@@ -79,6 +80,78 @@ def test_pager_opens_one_incident_and_resolves_it(
     assert opened["routing_key"] == resolved["routing_key"] == KEY
 
 
+def actions(hook: HookServer) -> list[str]:
+    return [json.loads(one.body)["event_action"] for one in hook.got]
+
+
+def test_no_late_trigger_follows_the_end_of_an_incident(
+    hook: HookServer, tenant: Tenant, pipe: Pipe, alice: User, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(notices, "PAGER_URLS", {"pagerduty": f"{hook.url}/v2/enqueue"})
+    add(tenant, "pagerduty", KEY)
+    alert = fail(pipe)
+    hook.status = 500
+    assert send_due(SOON) == 0
+    resolve_alert(alert=alert, by=alice, now=SOON)
+    hook.status = 202
+    assert send_due(SOON + timedelta(seconds=1)) == 0, "a request that has begun may still arrive"
+    for minute in range(1, 60):
+        send_due(SOON + timedelta(minutes=minute))
+    assert actions(hook) == ["trigger", "resolve"]
+    opened = Notification.objects.get(what="opened")
+    assert (opened.state, opened.error) == ("failed", "resolved before it was sent")
+
+
+def test_result_of_a_request_after_the_end_does_not_repeat_it(
+    hook: HookServer, tenant: Tenant, pipe: Pipe, alice: User
+):
+    add(tenant, "slack", f"{hook.url}/services/T0/B0/verysecret")
+    alert = fail(pipe)
+    row = Notification.objects.select_related("alert__pipe__tenant", "channel").get()
+    assert notices._claim(row, SOON)
+    resolve_alert(alert=alert, by=alice, now=SOON)
+    notices._store_result(row, "no answer", SOON)
+    assert Notification.objects.get(what="opened").state == "failed"
+    notices._store_result(row, "", SOON)
+    assert Notification.objects.get(what="opened").state == "sent"
+
+
+def test_alert_that_ends_after_its_snooze_ends_its_incident(
+    hook: HookServer, tenant: Tenant, pipe: Pipe, alice: User, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(notices, "PAGER_URLS", {"pagerduty": f"{hook.url}/v2/enqueue"})
+    add(tenant, "pagerduty", KEY)
+    alert = fail(pipe)
+    send_due(SOON)
+    snooze_alert(alert=alert, until=SOON + timedelta(minutes=5), by=alice, now=SOON)
+    later = SOON + timedelta(minutes=6)
+    assert wake_snoozed(now=later) == 1
+    resolve_alert(alert=alert, by=alice, now=later)
+    send_due(later)
+    assert actions(hook) == ["trigger", "resolve"]
+
+
+def test_alert_notifies_again_when_its_snooze_ends(hook: HookServer, tenant: Tenant, pipe: Pipe, alice: User):
+    add(tenant, "slack", f"{hook.url}/services/T0/B0/verysecret")
+    alert = fail(pipe)
+    send_due(SOON)
+    snooze_alert(alert=alert, until=SOON + timedelta(minutes=5), by=alice, now=SOON)
+    wake_snoozed(now=SOON + timedelta(minutes=6))
+    assert send_due(SOON + timedelta(minutes=6)) == 1
+    assert len(hook.got) == 2
+
+
+@pytest.mark.parametrize(("kind", "one", "other_kind", "other"), [
+    ("discord", "https://discord.example/api/webhooks/1/aaaaaaaaaaaaaa/slack",
+     "discord", "https://discord.example/api/webhooks/2/bbbbbbbbbbbbbb/slack"),
+    ("pagerduty", KEY, "pagerduty-eu", KEY),
+])  # fmt: skip
+def test_other_target_is_another_channel(tenant: Tenant, kind: str, one: str, other_kind: str, other: str):
+    add(tenant, kind, one)
+    add(tenant, other_kind, other)
+    assert tenant.alert_channels.count() == 2
+
+
 def test_refusal_of_a_chat_is_repeated_and_shown(hook: HookServer, tenant: Tenant, pipe: Pipe):
     add(tenant, "slack", f"{hook.url}/services/gone")
     fail(pipe)
@@ -107,14 +180,15 @@ def test_secret_target_is_stored_encrypted_and_shown_nowhere(
     row = AlertChannel.objects.get()
     assert decrypt(row.secret, channel_place(row)) == target
     where = "PagerDuty" if kind in PAGERS else "chat.example.com"
-    assert row.target == made.data["target"] == f"{where} …{target[-6:]}"
+    assert row.target == made.data["target"] == shown_target(kind, target)
+    assert re.fullmatch(rf"{where} …{target[-4:]} \([0-9a-f]{{8}}\)", row.target)
     listed = api.get(f"/api/v1/tenants/{tenant.id}/alert-channels/").content.decode()
     client.force_login(alice)
     page = client.get(reverse("console:channels")).content.decode()
     audited = json.dumps([[one.target_name, one.before, one.after] for one in AuditEntry.objects.all()])
     for text in (row.target, listed, page, audited):
         assert target not in text
-        assert target[:-6] not in text
+        assert target[-8:] not in text
     with pytest.raises(NameTakenError):
         add(tenant, kind, target)
 
@@ -138,5 +212,5 @@ def test_page_offers_every_kind_and_adds_one(tenant: Tenant, alice: User, client
         assert f">{label}</option>" in page
     added = client.post(reverse("console:channels"), {"kind": "pagerduty", "target": KEY}, follow=True)
     text: Any = added.content.decode()
-    assert "Alerts are sent to PagerDuty …ABCDEF" in text
+    assert "Alerts are sent to PagerDuty …CDEF" in text
     assert "No channels yet" not in text

@@ -87,7 +87,7 @@ def test_command_line_of_the_wheel_runs_without_a_checkout(home: Path, tmp_path:
     helped = run(home, ["--help"], tmp_path)
     assert (helped.returncode, helped.stderr) == (0, "")
     assert "define pipes" in helped.stdout
-    refused = run(home, ["list"], tmp_path)
+    refused = run(home, ["status"], tmp_path)
     assert (refused.returncode, "penstock login" in refused.stderr) == (3, True), refused
 
 
@@ -98,6 +98,36 @@ def test_box_of_the_wheel_keeps_its_files_in_the_home_folder(home: Path, tmp_pat
     refused = run(home, ["box", "restore", "nothing.tar.gz"], tmp_path)
     assert refused.returncode == 1
     assert refused.stderr.startswith("penstock: ")
+
+
+def test_current_directory_gives_the_box_neither_code_nor_variables(home: Path, tmp_path: Path):
+    """It may be a checkout of something else, with packages and an .env of its own."""
+    project = tmp_path / "project"
+    for name in ("config", "controlplane", "localbox"):
+        (project / name).mkdir(parents=True)
+        (project / name / "__init__.py").write_text("raise SystemExit(77)")
+    (project / ".env").write_text("PENSTOCK_VAR=/elsewhere\n")
+    status = run(home, ["box", "status"], project)
+    assert (status.returncode, status.stderr) == (3, "")
+    assert status.stdout == f"penstock is not running at {project}/.local/share/penstock\n"
+
+
+def test_box_reads_the_variables_next_to_its_files(home: Path, tmp_path: Path):
+    var = tmp_path / "kept"
+    var.mkdir()
+    (var / ".env").write_text("PENSTOCK_WEB_PORT=none\n")
+    refused = run(home, ["box", "status"], tmp_path, PENSTOCK_VAR="kept")
+    assert (refused.returncode, "PENSTOCK_WEB_PORT" in refused.stderr) == (1, True), refused
+
+
+def test_commands_with_options_are_passed_on(home: Path, tmp_path: Path):
+    code = "import os; print(os.environ['PENSTOCK_VAR'])"
+    shown = run(home, ["box", "run", "python", "-c", code], tmp_path)
+    assert shown.stdout == f"{tmp_path}/.local/share/penstock\n", shown.stderr
+    managed = run(home, ["box", "manage", "help", "--commands"], tmp_path)
+    assert "rotate_secrets" in managed.stdout.split(), managed.stderr
+    refused = run(home, ["box", "demo", "once"], tmp_path)
+    assert (refused.returncode, "ONCE=1" in refused.stderr) == (64, True)
 
 
 def test_missing_packages_of_the_box_are_named(wheel: Path, tmp_path: Path):
@@ -122,6 +152,15 @@ def test_wheel_installs_everything_and_its_box_delivers(wheel: Path, tmp_path: P
     subprocess.run([python, "-m", "venv", str(home)], check=True)
     subprocess.run([str(home / "bin/pip"), "install", "--quiet", f"{wheel}[box]"], check=True)
     env = {**free_ports(), "PENSTOCK_CACHE": str(Path("~/.cache/penstock").expanduser()), "ONCE": "1", "COUNT": "200"}
+    shown = run(home, ["--help"], tmp_path / "user")
+    assert (shown.returncode, "define pipes" in shown.stdout) == (0, True)
+    started = run(home, ["box", "up", "--detach"], tmp_path / "user", **env, PENSTOCK_VAR="own")
+    try:
+        assert started.returncode == 0, started.stdout[-3_000:] + started.stderr[-3_000:]
+        assert (tmp_path / "user" / "own" / "postgres" / "PG_VERSION").exists()
+    finally:
+        stopped = run(home, ["box", "down"], tmp_path / "user", **env, PENSTOCK_VAR="own")
+    assert stopped.stdout == "stopped\n"
     demo = run(home, ["box", "demo"], tmp_path / "user", **env)
     assert demo.returncode == 0, demo.stdout[-3_000:] + demo.stderr[-3_000:]
     assert "lost 0" in " ".join(demo.stdout.split()), demo.stdout

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from controlplane.observer.chat_notices import NoticeText, body_of
 
 KEY = "a" * 32
-HOSTILE = "<!channel> @everyone *b* [click](https://evil.example) <https://evil.example|x> & `c` ~d~ ||e||"
+HOSTILE = "<!channel> @here @everyone :fire: *b* [click](https://evil.example) <https://evil.example|x> & `c` ~d~ ||e||"
 OPENED = NoticeText(
     alert="alert_1",
     title="crm is failing",
@@ -43,6 +43,8 @@ def test_slack_gets_blocks_with_the_facts_and_a_link():
     assert "<" not in reason
     assert ">" not in reason
     assert "&lt;!channel&gt;" in reason
+    assert not [mark for mark in ("@here", "@everyone", ":fire:", "*b*", "[click](", "`c`") if mark in reason]
+    assert all(one["verbatim"] for one in (*section["fields"], link["text"]))
 
 
 @pytest.mark.parametrize("kind", ["teams", "discord"])

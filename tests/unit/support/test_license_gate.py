@@ -16,7 +16,9 @@ def test_licenses_of_the_locked_packages_are_allowed(lock: str):
     assert not_allowed(packages) == []
 
 
-@pytest.mark.parametrize("text", ["GPL-3.0-only", "AGPL-3.0", "SSPL-1.0", "UNKNOWN", "Other/Proprietary License", ""])
+@pytest.mark.parametrize(
+    "text", ["GPL-3.0-only", "AGPL-3.0", "SSPL-1.0", "UNKNOWN", "Other/Proprietary License", "MIT AND GPL-3.0-only", ""]
+)
 def test_other_licenses_are_refused(text: str):
     assert not_allowed([{"Name": "x", "License": text}]) == [f"x: {text}"]
 

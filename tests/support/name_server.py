@@ -16,7 +16,8 @@ class NameServer:
         self.records: dict[str, list[str]] = {}
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", 0))
-        Thread(target=self._serve, daemon=True).start()
+        self._thread = Thread(target=self._serve, daemon=True)
+        self._thread.start()
 
     def resolver(self) -> dns.resolver.Resolver:
         """Return a resolver that asks this server only."""
@@ -26,13 +27,16 @@ class NameServer:
         return resolver
 
     def stop(self) -> None:
+        """End the thread first: after a close it could read from the next socket that gets the number of this one."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.sendto(b"", self._socket.getsockname())
+        self._thread.join()
         self._socket.close()
 
     def _serve(self) -> None:
         while True:
-            try:
-                data, sender = self._socket.recvfrom(4096)
-            except OSError:
+            data, sender = self._socket.recvfrom(4096)
+            if not data:
                 return
             question = dns.message.from_wire(data)
             answer = dns.message.make_response(question)

@@ -77,7 +77,7 @@ class Run:
         mark = psutil.Process(supervisor.supervisor.pid).environ()[MARK].split("/")[0]
         self.services = marked(mark) - {psutil.Process(self.process.pid)}
         words = [" ".join(one.cmdline()) for one in self.services]
-        assert sum("redis-server" in one for one in words) == 1, words
+        assert sum("redis-server" in one or "valkey-server" in one for one in words) == 1, words
         assert sum("SIG_IGN" in one for one in words) >= 1, words
 
     def wait_ended(self) -> None:

@@ -1,5 +1,6 @@
 """The wheel: its contents, and the command line and the box of an environment that has nothing else of Penstock."""
 
+import json
 import os
 import subprocess
 import sys
@@ -163,4 +164,5 @@ def test_wheel_installs_everything_and_its_box_delivers(wheel: Path, tmp_path: P
     assert stopped.stdout == "stopped\n"
     demo = run(home, ["box", "demo"], tmp_path / "user", **env)
     assert demo.returncode == 0, demo.stdout[-3_000:] + demo.stderr[-3_000:]
-    assert "lost 0" in " ".join(demo.stdout.split()), demo.stdout
+    result = json.loads(demo.stdout)
+    assert [result[name] for name in ("accepted", "delivered", "lost")] == [200, 200, 0]

@@ -19,7 +19,7 @@ def has_secret_target(kind: str) -> bool:
 def shown_target(kind: str, target: str) -> str:
     """Return what lists show of a target: all of it; of a secret one the host, the last characters and a digest.
 
-    The digest tells two targets of one kind apart: URLs of some services all have the same end.
+    The digest distinguishes two targets of one kind: URLs of some services all have the same end.
     """
     target = target.strip()
     if not has_secret_target(kind):

@@ -24,6 +24,14 @@ def make_consumer(settings: Settings) -> Consumer:
     return Consumer({**settings, **kafka_settings()})
 
 
+def make_offset_client(kafka: str, group: str) -> Consumer:
+    """Return a client for the committed offsets of a group, and for those of topics. Raises as `make_producer`.
+
+    It joins no group, reads no records and commits only what it is asked to.
+    """
+    return make_consumer({"bootstrap.servers": kafka, "group.id": group, "enable.auto.commit": False, "log_level": 3})
+
+
 def make_admin_client(settings: Settings, security: Mapping[str, str] | None = None) -> AdminClient:
     """Return an admin client. Raises as `make_producer`.
 

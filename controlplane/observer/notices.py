@@ -37,6 +37,7 @@ MOST_TRIES: Final = 8
 LEASE: Final = timedelta(seconds=60)
 WEBHOOK_MS: Final = 5_000
 TURN_S: Final = 0.2
+_HEADER_LINES: Final = ("Expect:", "Content-Type: application/json", "User-Agent: Penstock/1")
 # Template and subject of the mail of causes that need their own.
 _OPENED: Final = {
     Cause.FAILING.value: ("failing", "{where} is failing"),
@@ -199,21 +200,18 @@ def _post(row: Notification, now_s: int) -> HttpRequest:
     if not has_secret_target(kind):
         return _signed_post(row, secret, now_s)
     body = json.dumps(body_of(kind, notice_text(row), secret)).encode()
-    lines = ["Expect:", "Content-Type: application/json", "User-Agent: Penstock/1"]
-    return HttpRequest(row.id, PAGER_URLS.get(kind, secret), lines, body, WEBHOOK_MS)
+    return HttpRequest(row.id, PAGER_URLS.get(kind, secret), [*_HEADER_LINES], body, WEBHOOK_MS)
 
 
 def _signed_post(row: Notification, secret: str, now_s: int) -> HttpRequest:
     body = json.dumps(notification_text(row)).encode()
     message_id = f"notice_{row.id}"
     headers: Mapping[str, str] = {
-        "Content-Type": "application/json",
-        "User-Agent": "Penstock/1",
         "webhook-id": message_id,
         "webhook-timestamp": str(now_s),
         "webhook-signature": sign([signer(secret)], message_id, now_s, body),
     }
-    lines = ["Expect:", *(f"{name}: {value}" for name, value in headers.items())]
+    lines = [*_HEADER_LINES, *(f"{name}: {value}" for name, value in headers.items())]
     return HttpRequest(row.id, row.channel.target, lines, body, WEBHOOK_MS)
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from confluent_kafka import TopicPartition
 
-from dataplane.kafka_clients import make_consumer
+from dataplane.kafka_clients import make_offset_client
 from dataplane.names import LaneKind, lane_group
 from dataplane.tables.records import CellRecord, TopicRecord
 
@@ -15,7 +15,7 @@ ASK_S: Final = 5.0
 class GroupOffsets:
     """Reader of committed offsets. It keeps one client for each group until `close`."""
 
-    def __init__(self, kafka: str, make: Callable[[dict[str, Any]], Any] = make_consumer) -> None:
+    def __init__(self, kafka: str, make: Callable[[str, str], Any] = make_offset_client) -> None:
         self._kafka, self._make = kafka, make
         self._clients: dict[str, Any] = {}
 
@@ -34,6 +34,5 @@ class GroupOffsets:
 
     def _client(self, group: str) -> Any:
         if group not in self._clients:
-            settings = {"bootstrap.servers": self._kafka, "group.id": group, "enable.auto.commit": False}
-            self._clients[group] = self._make({**settings, "log_level": 3})
+            self._clients[group] = self._make(self._kafka, group)
         return self._clients[group]

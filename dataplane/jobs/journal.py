@@ -10,7 +10,7 @@ import msgspec
 from confluent_kafka import TopicPartition
 from msgspec import Struct
 
-from dataplane.kafka_clients import make_consumer
+from dataplane.kafka_clients import make_offset_client
 from dataplane.tables.records import TopicRecord
 
 WAIT_S: Final = 10.0
@@ -33,9 +33,7 @@ class QueryJournal:
 
     def __init__(self, kafka: str, group: str, topic: TopicRecord) -> None:
         self._topic = topic
-        self._consumer = make_consumer(
-            {"bootstrap.servers": kafka, "group.id": group, "enable.auto.commit": False, "log_level": 3}
-        )
+        self._consumer = make_offset_client(kafka, group)
 
     def read(self) -> JournalledTopic | None:
         """Return the committed offsets; None if a partition has none, because then the starting offset is unknown."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from dataplane.kafka_clients import make_consumer
+from dataplane.kafka_clients import make_offset_client
 from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, OffsetMark
 from dataplane.ledger.facts import FactBook
 from dataplane.ledger.report_parts import encode_parts
@@ -96,8 +96,7 @@ class QueryLedgerReporter:
         Raises ReportWriteError or KafkaException if the broker does not answer.
         """
         if self._reader is None:
-            group = f"penstock.{self._cell}.{self._writer}"
-            self._reader = make_consumer({"bootstrap.servers": self._kafka, "group.id": group, "log_level": 3})
+            self._reader = make_offset_client(self._kafka, f"penstock.{self._cell}.{self._writer}")
         partitions = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
         return [OffsetMark(topic.name, part.partition, end_of(self._reader, part) - 1) for part in partitions]
 

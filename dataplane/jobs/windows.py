@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from msgspec import Struct
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as f
@@ -24,7 +24,7 @@ from dataplane.jobs.ledger_reporter import QueryLedgerReporter, ReportWriteError
 from dataplane.jobs.queries import QueryStart
 from dataplane.jobs.slots import RecentEvents, SlotBatch, SlotClocks
 from dataplane.jobs.task_writers import Rows, task_reporter, write_in_tasks
-from dataplane.kafka_clients import make_consumer
+from dataplane.kafka_clients import make_offset_client
 from dataplane.ledger.facts import ACKED, INGEST, Fact, FactBook, FactKey, log_key
 from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.units import bucket_of, partition_base
@@ -185,7 +185,7 @@ class TapTicker:
     def __init__(self, start: QueryStart) -> None:
         self._cell, kafka = start.cell, start.settings.kafka
         self._reporter = QueryLedgerReporter(kafka, self._cell.cell, "windows-clock")
-        self._readers = {group: _reader(kafka, group) for group in self._groups()}
+        self._readers = {group: make_offset_client(kafka, group) for group in self._groups()}
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="windows-clock", daemon=True)
         self._thread.start()
@@ -229,8 +229,3 @@ class TapTicker:
                 return True
             self._ending.wait(0.2)
         return False
-
-
-def _reader(kafka: str, group: str) -> Consumer:
-    """Return a consumer that reads a group's offsets; it does not join the group and commits nothing."""
-    return make_consumer({"bootstrap.servers": kafka, "group.id": group, "enable.auto.commit": False, "log_level": 3})

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException, TopicPartition
 
-from dataplane.kafka_clients import make_consumer
+from dataplane.kafka_clients import make_offset_client
 from dataplane.names import lane_group
 
 ANSWER_S: Final = 0.3  # short, because the lane blocks on it; the query is repeated later
@@ -39,12 +39,4 @@ class KafkaSlowTopic:
             self._consumer.close()
 
     def _open(self) -> Any:
-        return make_consumer(
-            {
-                "bootstrap.servers": self._kafka,
-                "group.id": self._group,
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "log_level": 3,
-            }
-        )
+        return make_offset_client(self._kafka, self._group)

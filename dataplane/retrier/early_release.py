@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from msgspec import Struct, field
 from pyroaring import BitMap64
 
-from dataplane.kafka_clients import make_consumer
+from dataplane.kafka_clients import make_offset_client
 from dataplane.kafka_errors import raise_first_error
 from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.names import DELAYS_S, PartitionKey, lane_group
@@ -252,7 +252,7 @@ def committed(lane: LaneContext) -> list[TopicPartition]:
     """Return the partitions of all tiers with the offsets that their lanes have committed. Raises KafkaException."""
     topics = [lane.cell.topics[tier] for tier in DELAYS_S]
     group = lane_group(lane.identity.cell, "retrier")
-    consumer = make_consumer({"bootstrap.servers": lane.settings.kafka, "group.id": group, "log_level": 3})
+    consumer = make_offset_client(lane.settings.kafka, group)
     try:
         partitions = [TopicPartition(topic.name, number) for topic in topics for number in range(topic.partitions)]
         found: list[TopicPartition] = consumer.committed(partitions, timeout=ASK_S)

@@ -14,7 +14,7 @@ class PipeTables(NamedTuple):
 
 def tables_of(pipe: str, spec: Mapping[str, Any]) -> PipeTables:
     """Return the tables in the document of a spec."""
-    reads, writes = (_tables(spec.get(field, {})) for field in ("sources", "destinations"))
+    reads, writes = (table_names(spec.get(field, {})) for field in ("sources", "destinations"))
     return PipeTables(pipe, reads, writes)
 
 
@@ -49,5 +49,6 @@ def _longer(chains: Iterable[list[str]], others: Sequence[PipeTables], reached: 
                 yield [*chain, pipe.pipe, written]
 
 
-def _tables(parts: Mapping[str, Any]) -> frozenset[str]:
+def table_names(parts: Mapping[str, Any]) -> frozenset[str]:
+    """Return the tables of the sources, or of the destinations, in the document of a spec."""
     return frozenset(part["table"] for part in parts.values() if part.get("type") == "table")

@@ -116,6 +116,7 @@ def check_room_for_schema_version(tenant_id: str) -> None:
 def check_spec_within_quota(tenant_id: str, spec: PipeSpec, pipe_id: str = "") -> None:
     """Raise SpecError if a spec has more destinations, topics or table sources than the tenant may have.
 
+    The caller holds the tenant, so that two specs cannot take the same room.
     `pipe_id`: the pipe whose revision it is; its present topics and table sources are not counted.
     """
     quotas = quotas_for(tenant_id)
@@ -123,15 +124,12 @@ def check_spec_within_quota(tenant_id: str, spec: PipeSpec, pipe_id: str = "") -
         reason = f"needs at most {quotas.destinations_per_pipe}, which is your quota, got {len(spec.destinations)}"
         raise SpecError("$.destinations", reason)
     reading = [name for name, source in spec.sources.items() if isinstance(source, TableSource)]
-    if reading:
-        hold_tenant(tenant_id)
-        if table_sources_in(tenant_id, but=pipe_id) + len(reading) > quotas.table_sources:
-            reason = f"is one too many: your quota is {quotas.table_sources} sources of type table"
-            raise SpecError(f"$.sources.{reading[-1]}", reason)
+    if reading and table_sources_in(tenant_id, but=pipe_id) + len(reading) > quotas.table_sources:
+        reason = f"is one too many: your quota is {quotas.table_sources} sources of type table"
+        raise SpecError(f"$.sources.{reading[-1]}", reason)
     mine = {name: to for name, to in spec.destinations.items() if isinstance(to, TopicDestination)}
     if not mine:
         return
-    hold_tenant(tenant_id)
     others, last = topics_of(tenant_id, but=pipe_id), next(reversed(mine))
     if len(others) + len(mine) > quotas.topics:
         reason = f"is one too many: your quota is {quotas.topics} destinations of type topic"

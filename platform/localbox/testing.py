@@ -11,7 +11,6 @@ from pathlib import Path
 from localbox.box import Box, free_ports
 from localbox.jars import locked
 from localbox.kafka_training import ensure_kafka_archive
-from localbox.services.postgres import __file__ as postgres_module
 from localbox.services.postgres import find_binaries, postgres, version
 from localbox.settings import ROOT
 
@@ -76,12 +75,7 @@ def _digest_of_migrations(box: Box) -> str:
     """Return a digest of all that decides what the migrated database looks like."""
     server = find_binaries(box.settings.var / "postgres")
     digest = hashlib.sha256(f"{server} {version(server)}".encode())
-    code = (
-        ROOT / "mgmt/tenancy/row_policies.py",
-        Path(postgres_module),
-        Path(__file__),
-        ROOT / "requirements-dev.lock",
-    )
-    for path in sorted((*ROOT.glob("mgmt/migrations/*.py"), *code)):
+    others = ("mgmt/tenancy/row_policies.py", "platform/localbox/services/postgres.py", "requirements-dev.lock")
+    for path in sorted((*ROOT.glob("mgmt/migrations/*.py"), *(ROOT / name for name in others), Path(__file__))):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -24,7 +24,7 @@ def run_box(words: Sequence[str]) -> NoReturn:
     path = os.pathsep.join((str(home), str(home / "platform")))
     python = [sys.executable, "-P", "-m"]  # -P: no module of the current directory
     sys.stdout.flush()
-    os.execve(python[0], [*python, *_module(list(words), home)], os.environ | {"PYTHONPATH": path})  # noqa: S606
+    os.execve(python[0], [*python, *_module(list(words), home)], os.environ | {"PYTHONPATH": path})  # noqa: S606 no shell is wanted
 
 
 def _module(words: list[str], home: Path) -> list[str]:

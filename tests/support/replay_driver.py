@@ -80,7 +80,7 @@ def world_of(events: int, monkeypatch: pytest.MonkeyPatch) -> ReplayWorld:
     for number in range(events):
         made.ingest(number, partition=number % PARTITIONS)
     monkeypatch.setattr(ledger_reporter, "lane_producer", lambda *_, **__: made.producer())
-    monkeypatch.setattr(ledger_reporter, "make_consumer", lambda _: made.reader())
+    monkeypatch.setattr(ledger_reporter, "make_offset_client", lambda *_: made.reader())
     monkeypatch.setattr(replay_queue, "start_pace", lambda _: math.inf)
     monkeypatch.setattr(run_queue, "back_off_s", lambda *_: 0.0)
     return made

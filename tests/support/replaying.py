@@ -134,7 +134,7 @@ class ReplayWorld:
 
     def offsets(self, known_for_s: float = 0.0) -> TransmitOffsets:
         """Return the reader of the offsets of transmit lanes."""
-        make = lambda settings: GroupReader(self, settings["group.id"])  # noqa: E731
+        make = lambda _, group: GroupReader(self, group)  # noqa: E731
         return TransmitOffsets(GroupOffsets("nowhere", make), self.reader(), known_for_s)
 
     def producer(self) -> MemoryKafkaProducer:

@@ -38,9 +38,9 @@ AlertState = Alert.State
 # The first e-mail waits for the first burst of failures, so that it counts them; it is sent well within a minute.
 NOTIFY_AFTER: Final = timedelta(seconds=10)
 # An alert that is opened again this soon after its end sends no second e-mail before this time is over.
-SENDING: Final = timedelta(seconds=15)  # longest duration of a request that has begun
 QUIET_FOR: Final = timedelta(minutes=30)
 WELL_AFTER: Final = timedelta(minutes=5)
+SENDING: Final = timedelta(seconds=15)  # longest duration of a request that has begun
 MOST_SNOOZE: Final = timedelta(days=30)
 WITHIN_QUOTA_AFTER: Final = timedelta(hours=1)
 # Alerts that the check which opened them resolves.

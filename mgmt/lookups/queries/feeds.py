@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from django.db.models import BooleanField, F, Func, Q, Value
+from django.db.models import BooleanField, F, Func, Q, QuerySet, Value
 
-from mgmt.lookups.loops import PipeTables, tables_of
+from mgmt.lookups.loops import PipeTables, table_names, tables_of
 from mgmt.models import LookupTable, Pipe, PipeRevision
 
 _ANY_TABLE = '$.destinations.* ? (@.type == "table")'
@@ -75,23 +75,15 @@ def stream_fed(tables: Sequence[LookupTable]) -> set[str]:
         table.id
         for table in tables
         if any(
-            (state in PipeRevision.IN_USE or created_at >= table.created_at) and table.name in _fed_names(destinations)
+            (state in PipeRevision.IN_USE or created_at >= table.created_at) and table.name in table_names(destinations)
             for state, created_at, destinations in rows
         )
     }
 
 
-def _fed_names(destinations: Mapping[str, Any]) -> set[str]:
-    """Return the names of the tables that a spec's destinations write."""
-    return {to["table"] for to in destinations.values() if to.get("type") == "table"}
-
-
 def revisions_reading_changes(tenant_id: str) -> list[tuple[str, PipeTables]]:
     """Return each revision, live or to come, with a source of type table: its pipe's id, and its tables."""
-    found = PipeRevision.objects.filter(
-        _has_part(_ANY_CHANGES), pipe__tenant_id=tenant_id, state__in=PipeRevision.IN_USE
-    )
-    rows = found.order_by("pipe__name", "number").values_list("pipe_id", "pipe__name", "spec")
+    rows = _reading_any_changes(tenant_id).order_by("pipe__name", "number").values_list("pipe_id", "pipe__name", "spec")
     return [(pipe_id, tables_of(name, spec)) for pipe_id, name, spec in rows]
 
 
@@ -100,12 +92,15 @@ def table_sources_in(tenant_id: str, *, but: str = "") -> int:
 
     but: id of a pipe to leave out
     """
-    found = PipeRevision.objects.filter(
-        _has_part(_ANY_CHANGES), pipe__tenant_id=tenant_id, state__in=PipeRevision.IN_USE
-    )
+    found = _reading_any_changes(tenant_id)
     rows = found.exclude(pipe_id=but).exclude(pipe__state=Pipe.State.CLOSED).values_list("pipe_id", "spec__sources")
     named = {(pipe, name) for pipe, sources in rows for name, one in sources.items() if one.get("type") == "table"}
     return len(named)
+
+
+def _reading_any_changes(tenant_id: str) -> QuerySet[PipeRevision]:
+    current = PipeRevision.objects.filter(pipe__tenant_id=tenant_id, state__in=PipeRevision.IN_USE)
+    return current.filter(_has_part(_ANY_CHANGES))
 
 
 def reading(table: str) -> Q:

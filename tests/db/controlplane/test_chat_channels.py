@@ -14,6 +14,7 @@ from pytest_django import Settings
 from controlplane.observer import notices
 from controlplane.observer.notices import send_due
 from dataplane.spec.channels import CHATS, PAGERS, shown_target
+from loadgen.scripted import Receiver
 from mgmt.alerts.services.alerts import FailureGroup, note_failures, wake_snoozed
 from mgmt.models import Alert, AlertChannel, AuditEntry, Notification, Pipe, Tenant, User
 from mgmt.pipes.spec_check import DestinationForbidden
@@ -21,19 +22,20 @@ from mgmt.services import InvalidValue, NameTakenError, add_alert_channel, resol
 from mgmt.tenancy.secrets import decrypt
 from mgmt.tenancy.services.rotation import channel_place
 from tests.db.cast import MakeClient
-from tests.support.hook_server import HookServer, hook_server
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 SOON = NOW + timedelta(seconds=15)
+CHAT, PAGER = "/services/T0/B0/verysecret", "/v2/enqueue"
 KEY = "0123456789abcdef0123456789ABCDEF"
 
 
 @pytest.fixture
-def hook(settings: Settings) -> Iterator[HookServer]:
+def hook(settings: Settings) -> Iterator[Receiver]:
     settings.PENSTOCK_DESTINATION_ALLOW = "127.0.0.0/8"
-    with hook_server() as server:
-        yield server
+    receiver = Receiver()
+    yield receiver
+    receiver.close()
 
 
 def fail(pipe: Pipe) -> Alert:
@@ -47,14 +49,14 @@ def add(tenant: Tenant, kind: str, target: str) -> AlertChannel:
 
 
 @pytest.mark.parametrize("kind", CHATS)
-def test_chat_gets_the_alert_and_its_resolution(hook: HookServer, tenant: Tenant, pipe: Pipe, alice: User, kind: str):
-    channel = add(tenant, kind, f"{hook.url}/services/T0/B0/verysecret")
+def test_chat_gets_the_alert_and_its_resolution(hook: Receiver, tenant: Tenant, pipe: Pipe, alice: User, kind: str):
+    channel = add(tenant, kind, hook.url(CHAT))
     alert = fail(pipe)
     assert send_due(SOON) == 1
     resolve_alert(alert=alert, by=alice, now=SOON)
     assert send_due(SOON + timedelta(seconds=15)) == 1
-    opened, resolved = hook.got
-    assert opened.path == resolved.path == "/services/T0/B0/verysecret"
+    assert set(hook.got) == {CHAT}
+    opened, resolved = hook.got[CHAT]
     assert opened.headers["content-type"] == "application/json"
     assert "webhook-signature" not in opened.headers
     assert "crm" in json.dumps(json.loads(opened.body))
@@ -64,36 +66,36 @@ def test_chat_gets_the_alert_and_its_resolution(hook: HookServer, tenant: Tenant
 
 
 def test_pager_opens_one_incident_and_resolves_it(
-    hook: HookServer, tenant: Tenant, pipe: Pipe, alice: User, monkeypatch: pytest.MonkeyPatch
+    hook: Receiver, tenant: Tenant, pipe: Pipe, alice: User, monkeypatch: pytest.MonkeyPatch
 ):
     """PagerDuty cannot be reached from a test, so this server is in its place; the format is that of its reference."""
-    monkeypatch.setattr(notices, "PAGER_URLS", {"pagerduty": f"{hook.url}/v2/enqueue"})
-    hook.status = 202
+    monkeypatch.setattr(notices, "PAGER_URLS", {"pagerduty": hook.url(PAGER)})
+    hook.answers[PAGER] = 202
     add(tenant, "pagerduty", KEY)
     alert = fail(pipe)
     send_due(SOON)
     resolve_alert(alert=alert, by=alice, now=SOON)
     send_due(SOON + timedelta(seconds=15))
-    opened, resolved = (json.loads(one.body) for one in hook.got)
+    opened, resolved = (json.loads(one.body) for one in hook.got[PAGER])
     assert (opened["event_action"], resolved["event_action"]) == ("trigger", "resolve")
     assert opened["dedup_key"] == resolved["dedup_key"] == alert.id
     assert opened["routing_key"] == resolved["routing_key"] == KEY
 
 
-def actions(hook: HookServer) -> list[str]:
-    return [json.loads(one.body)["event_action"] for one in hook.got]
+def actions(hook: Receiver) -> list[str]:
+    return [json.loads(one.body)["event_action"] for one in hook.got[PAGER]]
 
 
 def test_no_late_trigger_follows_the_end_of_an_incident(
-    hook: HookServer, tenant: Tenant, pipe: Pipe, alice: User, monkeypatch: pytest.MonkeyPatch
+    hook: Receiver, tenant: Tenant, pipe: Pipe, alice: User, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(notices, "PAGER_URLS", {"pagerduty": f"{hook.url}/v2/enqueue"})
+    monkeypatch.setattr(notices, "PAGER_URLS", {"pagerduty": hook.url(PAGER)})
     add(tenant, "pagerduty", KEY)
     alert = fail(pipe)
-    hook.status = 500
+    hook.answers[PAGER] = 500
     assert send_due(SOON) == 0
     resolve_alert(alert=alert, by=alice, now=SOON)
-    hook.status = 202
+    hook.answers[PAGER] = 202
     assert send_due(SOON + timedelta(seconds=1)) == 0, "a request that has begun may still arrive"
     for minute in range(1, 60):
         send_due(SOON + timedelta(minutes=minute))
@@ -102,10 +104,8 @@ def test_no_late_trigger_follows_the_end_of_an_incident(
     assert (opened.state, opened.error) == ("failed", "resolved before it was sent")
 
 
-def test_result_of_a_request_after_the_end_does_not_repeat_it(
-    hook: HookServer, tenant: Tenant, pipe: Pipe, alice: User
-):
-    add(tenant, "slack", f"{hook.url}/services/T0/B0/verysecret")
+def test_result_of_a_request_after_the_end_does_not_repeat_it(hook: Receiver, tenant: Tenant, pipe: Pipe, alice: User):
+    add(tenant, "slack", hook.url(CHAT))
     alert = fail(pipe)
     row = Notification.objects.select_related("alert__pipe__tenant", "channel").get()
     assert notices._claim(row, SOON)
@@ -117,9 +117,9 @@ def test_result_of_a_request_after_the_end_does_not_repeat_it(
 
 
 def test_alert_that_ends_after_its_snooze_ends_its_incident(
-    hook: HookServer, tenant: Tenant, pipe: Pipe, alice: User, monkeypatch: pytest.MonkeyPatch
+    hook: Receiver, tenant: Tenant, pipe: Pipe, alice: User, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(notices, "PAGER_URLS", {"pagerduty": f"{hook.url}/v2/enqueue"})
+    monkeypatch.setattr(notices, "PAGER_URLS", {"pagerduty": hook.url(PAGER)})
     add(tenant, "pagerduty", KEY)
     alert = fail(pipe)
     send_due(SOON)
@@ -131,14 +131,14 @@ def test_alert_that_ends_after_its_snooze_ends_its_incident(
     assert actions(hook) == ["trigger", "resolve"]
 
 
-def test_alert_notifies_again_when_its_snooze_ends(hook: HookServer, tenant: Tenant, pipe: Pipe, alice: User):
-    add(tenant, "slack", f"{hook.url}/services/T0/B0/verysecret")
+def test_alert_notifies_again_when_its_snooze_ends(hook: Receiver, tenant: Tenant, pipe: Pipe, alice: User):
+    add(tenant, "slack", hook.url(CHAT))
     alert = fail(pipe)
     send_due(SOON)
     snooze_alert(alert=alert, until=SOON + timedelta(minutes=5), by=alice, now=SOON)
     wake_snoozed(now=SOON + timedelta(minutes=6))
     assert send_due(SOON + timedelta(minutes=6)) == 1
-    assert len(hook.got) == 2
+    assert len(hook.got[CHAT]) == 2
 
 
 @pytest.mark.parametrize(("kind", "one", "other_kind", "other"), [
@@ -152,10 +152,10 @@ def test_other_target_is_another_channel(tenant: Tenant, kind: str, one: str, ot
     assert tenant.alert_channels.count() == 2
 
 
-def test_refusal_of_a_chat_is_repeated_and_shown(hook: HookServer, tenant: Tenant, pipe: Pipe):
-    add(tenant, "slack", f"{hook.url}/services/gone")
+def test_refusal_of_a_chat_is_repeated_and_shown(hook: Receiver, tenant: Tenant, pipe: Pipe):
+    add(tenant, "slack", hook.url(CHAT))
     fail(pipe)
-    hook.status = 404
+    hook.answers[CHAT] = 404
     assert send_due(SOON) == 0
     row = Notification.objects.get()
     assert (row.state, row.error, row.tries) == ("due", "answered 404", 1)

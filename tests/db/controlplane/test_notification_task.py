@@ -17,6 +17,7 @@ from controlplane.observer.long_held import warn_of_long_held
 from controlplane.observer.notices import MOST_TRIES, send_due
 from controlplane.observer.tasks import notify, tend
 from controlplane.provisioner import snapshot_queries
+from loadgen.scripted import Receiver
 from mgmt.alerts.services.alerts import FailureGroup, note_failures, resolve_released
 from mgmt.alerts.services.probes import PROBE_FOR, judge_probes
 from mgmt.deliveries.queries.message_selection import HOUR_S
@@ -48,7 +49,6 @@ from mgmt.services import (
 from tests.db.cast import MakeSpec
 from tests.db.channels import add_active_channel
 from tests.db.provisioning import snapshot
-from tests.support.hook_server import HookServer, hook_server
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 SOON = NOW + timedelta(seconds=15)
@@ -56,10 +56,11 @@ DEAD = "penstock.c1.dead.g1"
 
 
 @pytest.fixture
-def hook(settings: Settings) -> Iterator[HookServer]:
+def hook(settings: Settings) -> Iterator[Receiver]:
     settings.PENSTOCK_DESTINATION_ALLOW = "127.0.0.0/8"
-    with hook_server() as server:
-        yield server
+    receiver = Receiver()
+    yield receiver
+    receiver.close()
 
 
 @pytest.fixture
@@ -143,42 +144,42 @@ def test_alert_is_mailed_once_within_a_minute_and_so_is_its_resolution(pipe: Pip
     assert "6 failures" in mail.outbox[1].body
 
 
-def test_alert_webhook_is_signed(pipe: Pipe, tenant: Tenant, hook: HookServer):
-    url = f"{hook.url}/"
+def test_alert_webhook_is_signed(pipe: Pipe, tenant: Tenant, hook: Receiver):
+    url = hook.url("/")
     _row, secret = add_active_channel(tenant=tenant, kind="webhook", target=url)
     alert = fail(pipe, at=datetime.now(UTC))
     assert send_due(datetime.now(UTC) + timedelta(seconds=20)) == 1
-    said = Webhook(secret).verify(hook.got[0].body, hook.got[0].headers)
-    assert said == json.loads(hook.got[0].body)
+    said = Webhook(secret).verify(hook.got["/"][0].body, hook.got["/"][0].headers)
+    assert said == json.loads(hook.got["/"][0].body)
     assert (said["type"], said["alert"], said["count"]) == ("alert.opened", alert.id, 3)
 
 
-def test_failing_webhook_is_retried_a_bounded_number_of_times(pipe: Pipe, tenant: Tenant, hook: HookServer):
-    add_active_channel(tenant=tenant, kind="webhook", target=f"{hook.url}/")
-    hook.status = 500
+def test_failing_webhook_is_retried_a_bounded_number_of_times(pipe: Pipe, tenant: Tenant, hook: Receiver):
+    add_active_channel(tenant=tenant, kind="webhook", target=hook.url("/"))
+    hook.answers["/"] = 500
     fail(pipe)
     at = SOON
     for _ in range(MOST_TRIES + 3):
         send_due(at)
         at += timedelta(days=1)
     notice = Notification.objects.get()
-    assert (notice.state, notice.error, len(hook.got)) == ("failed", "answered 500", MOST_TRIES)
+    assert (notice.state, notice.error, len(hook.got["/"])) == ("failed", "answered 500", MOST_TRIES)
 
 
 def test_webhook_is_not_called_once_its_address_is_forbidden(
-    pipe: Pipe, tenant: Tenant, hook: HookServer, settings: Settings
+    pipe: Pipe, tenant: Tenant, hook: Receiver, settings: Settings
 ):
-    add_active_channel(tenant=tenant, kind="webhook", target=f"{hook.url}/")
+    add_active_channel(tenant=tenant, kind="webhook", target=hook.url("/"))
     settings.PENSTOCK_DESTINATION_ALLOW = ""
     fail(pipe)
     assert send_due(SOON) == 0
-    assert hook.got == []
+    assert not hook.got
     assert "address refused" in Notification.objects.get().error
 
 
-def test_undecryptable_channel_secret_silences_no_other_channel(pipe: Pipe, tenant: Tenant, hook: HookServer):
-    broken, _ = add_active_channel(tenant=tenant, kind="webhook", target=f"{hook.url}/a")
-    other, _ = add_active_channel(tenant=tenant, kind="webhook", target=f"{hook.url}/b")
+def test_undecryptable_channel_secret_silences_no_other_channel(pipe: Pipe, tenant: Tenant, hook: Receiver):
+    broken, _ = add_active_channel(tenant=tenant, kind="webhook", target=hook.url("/a"))
+    other, _ = add_active_channel(tenant=tenant, kind="webhook", target=hook.url("/b"))
     broken.secret = other.secret
     broken.save()
     fail(pipe)
@@ -307,11 +308,11 @@ def test_task_runs_with_nothing_to_do():
 
 
 def test_tenant_with_many_slow_webhooks_does_not_delay_the_notices_of_others(
-    pipe: Pipe, tenant: Tenant, alice: UserRow, a_spec: MakeSpec, hook: HookServer, monkeypatch: pytest.MonkeyPatch
+    pipe: Pipe, tenant: Tenant, alice: UserRow, a_spec: MakeSpec, hook: Receiver, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(notices, "AT_ONCE", 3)
     for number in range(5):
-        add_active_channel(tenant=tenant, kind="webhook", target=f"{hook.url}/{number}")
+        add_active_channel(tenant=tenant, kind="webhook", target=hook.url(f"/{number}"))
     other = create_tenant(name="Other", owner=alice)
     add_active_channel(tenant=other, kind="mail", target="bob@example.com")
     later = create_pipe(tenant=other, name="later", spec=a_spec(), author=alice)
@@ -322,10 +323,10 @@ def test_tenant_with_many_slow_webhooks_does_not_delay_the_notices_of_others(
 
 
 @pytest.mark.usefixtures("db")
-def test_task_that_judges_cells_calls_no_webhook(pipe: Pipe, tenant: Tenant, hook: HookServer):
-    add_active_channel(tenant=tenant, kind="webhook", target=f"{hook.url}/")
+def test_task_that_judges_cells_calls_no_webhook(pipe: Pipe, tenant: Tenant, hook: Receiver):
+    add_active_channel(tenant=tenant, kind="webhook", target=hook.url("/"))
     fail(pipe)
     tend()
-    assert hook.got == []
+    assert not hook.got
     assert notify() == "notices 1"
-    assert len(hook.got) == 1
+    assert len(hook.got["/"]) == 1

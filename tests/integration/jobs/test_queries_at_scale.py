@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -99,6 +100,10 @@ class Queries:
         """Return the share of its input that the slower query has read."""
         return min(self._done(query) for query in QUERIES)
 
+    def has_read(self, share: float) -> bool:
+        """Return True once the slower query has read this share of its input."""
+        return self.done() >= share
+
     def _done(self, query: str) -> float:
         topic = self._cluster.topics[QUERIES[query]]
         places = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
@@ -149,7 +154,7 @@ def kill_often(queries: Queries, kills: int, chance: random.Random) -> None:
     queries.start(partitions)
     for number in range(kills):
         share = (number + 1) / (kills + 1)
-        until(lambda share=share: queries.done() >= share, f"{share:.0%} are read", LIMIT_S)  # type: ignore[misc]
+        until(partial(queries.has_read, share), f"{share:.0%} are read", LIMIT_S)
         if number == kills // 2:
             partitions = AFTER
             queries.kill()

@@ -34,7 +34,7 @@ class KilledError(BaseException):
 def world(monkeypatch: pytest.MonkeyPatch) -> ShadowWorld:
     made = ShadowWorld()
     monkeypatch.setattr(ledger_reporter, "lane_producer", lambda *_, **__: made.producer())
-    monkeypatch.setattr(ledger_reporter, "make_consumer", lambda _: made.reader())
+    monkeypatch.setattr(ledger_reporter, "make_offset_client", lambda *_: made.reader())
     monkeypatch.setattr(run_queue, "back_off_s", lambda *_: 0.0)
     monkeypatch.setattr(shadow_queue, "IDLE_S", 0.0)
     monkeypatch.setattr(shadow_queue, "TABLES_S", 0.0)

@@ -179,6 +179,12 @@ class TooManyConfirmationsError(ServiceError):
     code = "too-many-confirmations"
 
 
+class ChannelNotConfirmedError(ServiceError):
+    """The e-mail address of the channel is not confirmed."""
+
+    code = "channel-not-confirmed"
+
+
 class LimitReachedError(ServiceError):
     """A fixed limit on a number of rows is reached."""
 

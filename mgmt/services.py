@@ -8,6 +8,7 @@ from mgmt.alerts.services.channels import (
     channel_of_token,
     confirm_channel,
     remove_alert_channel,
+    request_channel_test,
 )
 from mgmt.alerts.services.losses import set_loss_threshold
 from mgmt.alerts.services.probes import probe_alert
@@ -38,6 +39,7 @@ from mgmt.errors import (
     AdmissionCompleteError,
     AlreadyMemberError,
     AlreadyPausedError,
+    ChannelNotConfirmedError,
     CredentialNeededError,
     DestinationRemovedError,
     DomainNotVerifiedError,
@@ -193,6 +195,7 @@ __all__ = [
     "AdmissionCompleteError",
     "AlreadyMemberError",
     "AlreadyPausedError",
+    "ChannelNotConfirmedError",
     "CheckedReplay",
     "CheckedShadow",
     "CredentialNeededError",
@@ -321,6 +324,7 @@ __all__ = [
     "reopen_pipe",
     "repeat_failed",
     "request_backfills",
+    "request_channel_test",
     "request_migration",
     "request_rollout",
     "resend_invitation",

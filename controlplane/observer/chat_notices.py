@@ -17,26 +17,29 @@ PAGER_URLS: Final = {
 }
 _RED: Final = 0xC0392B
 _GREEN: Final = 0x2E7D32
+_GREY: Final = 0x757575
 _MARKUP: Final = re.compile(r"([\\*_~`|\[\]<>#@])")
 
 
 class NoticeText(Struct, frozen=True):
     """Notice in words.
 
-    alert:  id; all notices of an alert share it
-    facts:  pairs of a name and a value
-    source: what is affected: a pipe, or one of its destinations
+    alert:    id; all notices of an alert share it
+    facts:    pairs of a name and a value
+    source:   what is affected: a pipe, or one of its destinations
+    severity: critical, error or info
     """
 
     alert: str
     title: str
     facts: Sequence[tuple[str, str]]
     url: str
+    link_text: str
     source: str
     cause: str
     at: datetime
     is_resolved: bool
-    is_loss: bool
+    severity: str
 
 
 def body_of(kind: str, notice: NoticeText, key: str = "") -> dict[str, Any]:
@@ -60,14 +63,14 @@ def _slack(notice: NoticeText) -> dict[str, Any]:
         "blocks": [
             {"type": "header", "text": {"type": "plain_text", "text": title, "emoji": False}},
             {"type": "section", "fields": fields},
-            {"type": "section", "text": text | {"text": f"<{notice.url}|Open the alert>"}},
+            {"type": "section", "text": text | {"text": f"<{notice.url}|{notice.link_text}>"}},
         ],
     }
 
 
 def _teams(notice: NoticeText) -> dict[str, Any]:
     """Adaptive card, as the webhook trigger of Workflows takes it."""
-    color = "Good" if notice.is_resolved else "Attention"
+    color = "Good" if notice.is_resolved else "Default" if notice.severity == "info" else "Attention"
     title = {"type": "TextBlock", "size": "Medium", "weight": "Bolder", "wrap": True, "color": color}
     facts = [{"title": _plain(name), "value": _plain(value)} for name, value in notice.facts]
     card = {
@@ -75,7 +78,7 @@ def _teams(notice: NoticeText) -> dict[str, Any]:
         "type": "AdaptiveCard",
         "version": "1.2",
         "body": [title | {"text": _plain(notice.title)}, {"type": "FactSet", "facts": facts}],
-        "actions": [{"type": "Action.OpenUrl", "title": "Open the alert", "url": notice.url}],
+        "actions": [{"type": "Action.OpenUrl", "title": notice.link_text, "url": notice.url}],
     }
     attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "contentUrl": None, "content": card}
     return {"type": "message", "attachments": [attachment]}
@@ -86,7 +89,7 @@ def _discord(notice: NoticeText) -> dict[str, Any]:
     embed = {
         "title": _plain(notice.title)[:256],
         "url": notice.url,
-        "color": _GREEN if notice.is_resolved else _RED,
+        "color": _GREEN if notice.is_resolved else _GREY if notice.severity == "info" else _RED,
         "fields": fields,
         "timestamp": notice.at.isoformat(),
     }
@@ -102,11 +105,11 @@ def _pager(notice: NoticeText, key: str) -> dict[str, Any]:
         "event_action": "trigger",
         "client": "Penstock",
         "client_url": notice.url,
-        "links": [{"href": notice.url, "text": "Open the alert"}],
+        "links": [{"href": notice.url, "text": notice.link_text}],
         "payload": {
             "summary": notice.title[:1_024],
             "source": notice.source,
-            "severity": "critical" if notice.is_loss else "error",
+            "severity": notice.severity,
             "timestamp": notice.at.isoformat(),
             "class": notice.cause,
             "custom_details": dict(notice.facts),

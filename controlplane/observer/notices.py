@@ -4,9 +4,7 @@ A conditional update that postpones a notice's next time claims it, so a notice 
 A receiver may therefore get a notice twice, with the same webhook-id.
 """
 
-import json
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from smtplib import SMTPException
 from typing import Any, Final
@@ -20,12 +18,11 @@ from django.db.models.functions import RowNumber
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from controlplane.observer.chat_notices import MOST_CHARS, PAGER_URLS, NoticeText, body_of
+from controlplane.observer.chat_notices import MOST_CHARS, NoticeText
+from controlplane.observer.posting import chat_request, post_all, signed_request
 from dataplane.causes import Cause
 from dataplane.spec.channels import has_secret_target
-from dataplane.spec.guard import parse_networks
-from dataplane.transmit.http.sender import HttpPolicy, HttpRequest, HttpResponse, HttpSender
-from dataplane.transmit.http.signature import sign, signer
+from dataplane.transmit.http.sender import HttpRequest
 from mgmt.alerts.common_fields import in_words
 from mgmt.deliveries.presenters import alert_words
 from mgmt.models import Alert, AlertChannel, Notification
@@ -35,9 +32,6 @@ from mgmt.tenancy.services.rotation import channel_place
 AT_ONCE: Final = 50
 MOST_TRIES: Final = 8
 LEASE: Final = timedelta(seconds=60)
-WEBHOOK_MS: Final = 5_000
-TURN_S: Final = 0.2
-_HEADER_LINES: Final = ("Expect:", "Content-Type: application/json", "User-Agent: Penstock/1")
 # Template and subject of the mail of causes that need their own.
 _OPENED: Final = {
     Cause.FAILING.value: ("failing", "{where} is failing"),
@@ -55,7 +49,7 @@ log = structlog.get_logger(__name__)
 def send_due(now: datetime) -> int:
     """Send the notices that are due, the first one of each tenant first; return how many were sent.
 
-    So a tenant whose webhooks are slow or many delays the notices of others by one round, at most 2 * WEBHOOK_MS.
+    So a tenant whose webhooks are slow or many delays the notices of others by one round of posting.
     """
     rows = Notification.objects.filter(state=Notification.State.DUE, next_at__lte=now)
     turn = Window(RowNumber(), partition_by="channel__tenant", order_by=["next_at", "id"])
@@ -67,7 +61,7 @@ def send_due(now: datetime) -> int:
     hooks = [row for row in due if row.channel.kind != AlertChannel.Kind.MAIL]
     errors = {row.id: _mail(row) for row in mails} | (_call(hooks, now) if hooks else {})
     for row in due:
-        _store_result(row, errors.get(row.id, "no answer in time"), now)
+        _store_result(row, errors[row.id], now)
     return sum(not error for error in errors.values())
 
 
@@ -112,11 +106,12 @@ def notice_text(notice: Notification) -> NoticeText:
         title=_title(notice),
         facts=facts,
         url=page_of(alert),
+        link_text="Open the alert",
         source=f"{alert.pipe.name}/{alert.destination}" if alert.destination else alert.pipe.name,
         cause=alert.cause,
         at=alert.resolved_at if notice.what == "resolved" and alert.resolved_at else alert.opened_at,
         is_resolved=notice.what == "resolved",
-        is_loss=alert.cause == Cause.LOST,
+        severity="critical" if alert.cause == Cause.LOST else "error",
     )
 
 
@@ -173,54 +168,24 @@ def _mail(row: Notification) -> str:
 
 
 def _call(rows: Sequence[Notification], now: datetime) -> dict[int, str]:
-    """Send webhooks and messages concurrently through the address guard, each for at most WEBHOOK_MS.
-
-    Returns the error by id of the notice, "" for one that the receiver accepted.
-    """
-    allowed = parse_networks(settings.PENSTOCK_DESTINATION_ALLOW)
-    sender = HttpSender(HttpPolicy(allowed, https_only=settings.PRODUCTION, own=settings.PENSTOCK_OWN_INGEST))
+    """Send webhooks and messages; return the error by id of the notice, "" for one that the receiver accepted."""
     errors: dict[int, str] = {}
-    try:
-        for row in rows:
-            try:
-                sender.begin(_post(row, int(now.timestamp())))
-            except (ImproperlyConfigured, ValueError) as exc:
-                # A secret that cannot be decrypted must not stop the other notices.
-                errors[row.id] = str(exc)
-        deadline = time.monotonic() + 2 * WEBHOOK_MS / 1_000
-        while sender.active and time.monotonic() < deadline:
-            errors |= {answer.token: _error(answer) for answer in sender.poll(TURN_S)}
-    finally:
-        sender.close()
-    return errors
+    requests = []
+    for row in rows:
+        try:
+            requests.append(_post(row, int(now.timestamp())))
+        except (ImproperlyConfigured, ValueError) as exc:
+            # A secret that cannot be decrypted must not stop the other notices.
+            errors[row.id] = str(exc)
+    return errors | post_all(requests)
 
 
 def _post(row: Notification, now_s: int) -> HttpRequest:
     secret, kind = decrypt(row.channel.secret, channel_place(row.channel)), row.channel.kind
-    if not has_secret_target(kind):
-        return _signed_post(row, secret, now_s)
-    body = json.dumps(body_of(kind, notice_text(row), secret)).encode()
-    return HttpRequest(row.id, PAGER_URLS.get(kind, secret), [*_HEADER_LINES], body, WEBHOOK_MS)
-
-
-def _signed_post(row: Notification, secret: str, now_s: int) -> HttpRequest:
-    body = json.dumps(notification_text(row)).encode()
-    message_id = f"notice_{row.id}"
-    headers: Mapping[str, str] = {
-        "webhook-id": message_id,
-        "webhook-timestamp": str(now_s),
-        "webhook-signature": sign([signer(secret)], message_id, now_s, body),
-    }
-    lines = [*_HEADER_LINES, *(f"{name}: {value}" for name, value in headers.items())]
-    return HttpRequest(row.id, row.channel.target, lines, body, WEBHOOK_MS)
-
-
-def _error(answer: HttpResponse) -> str:
-    if 200 <= answer.status < 300:
-        return ""
-    if answer.forbidden:
-        return "address refused: private, local or reserved"
-    return f"answered {answer.status}" if answer.status else answer.message or "no answer"
+    if has_secret_target(kind):
+        return chat_request(row.id, kind, secret, notice_text(row))
+    content, message_id = notification_text(row), f"notice_{row.id}"
+    return signed_request(row.id, row.channel.target, secret, content, message_id=message_id, now_s=now_s)
 
 
 def _duration_s(alert: Alert) -> int | None:

@@ -8,6 +8,7 @@ from celery import shared_task
 from controlplane.kafka import kafka_clients
 from controlplane.locks import alone
 from controlplane.observer.brokers import check_kafka
+from controlplane.observer.channel_tests import send_channel_tests
 from controlplane.observer.common_fields import watch_common_fields
 from controlplane.observer.confirmations import send_confirmations
 from controlplane.observer.digest import send_digests
@@ -149,7 +150,8 @@ def _tend() -> str:
 
 def _notify() -> str:
     now = datetime.now(UTC)
-    return _summary({"notices": send_due(now), "digests": send_digests(now), "confirmations": send_confirmations(now)})
+    done = {"notices": send_due(now), "digests": send_digests(now), "confirmations": send_confirmations(now)}
+    return _summary(done | {"channel tests": send_channel_tests(now)})
 
 
 def _summary(done: Mapping[str, int]) -> str:

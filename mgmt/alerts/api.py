@@ -14,6 +14,7 @@ from mgmt.services import (
     ask_for_confirmation,
     probe_alert,
     remove_alert_channel,
+    request_channel_test,
     resolve_alert,
     snooze_alert,
 )
@@ -180,6 +181,24 @@ class ChannelConfirmationView(View):
         row = access.get_channel(self.user, tenant, channel, access.CHANGE_CHANNELS)
         ask_for_confirmation(channel=row, now=timezone.now(), by=self.user)
         return Response(ChannelOut(row).data)
+
+
+class ChannelTestView(View):
+    """Test message of a channel."""
+
+    @operation(
+        "test_alert_channel",
+        request=None,
+        responses=answers(202, ChannelOut, "role-too-low", "not-found", "channel-not-confirmed", "too-many-tests"),
+    )
+    def post(self, _request: Request, tenant: str, channel: str) -> Response:
+        """Send a test message. Read the channel for its result: `tested_at` is set when the receiver has answered.
+
+        PagerDuty gets an event of the severity `info`, and its resolution.
+        """
+        row = access.get_channel(self.user, tenant, channel, access.CHANGE_CHANNELS)
+        request_channel_test(channel=row, now=timezone.now(), by=self.user)
+        return Response(ChannelOut(row).data, status=202)
 
 
 def _page(request: Request, pipe_ids: list[str]) -> Response:

@@ -141,6 +141,11 @@ class AlertChannel(models.Model):
     confirmation_due_at = models.DateTimeField(
         null=True, help_text="When to send a confirmation e-mail; empty if none is due."
     )
+    test_due_at = models.DateTimeField(null=True, help_text="When to send a test message; empty if none is due.")
+    tested_at = models.DateTimeField(null=True, help_text="When the newest test message was answered.")
+    test_error = models.CharField(
+        max_length=200, blank=True, db_default="", help_text="Why it failed; empty if it was accepted."
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["tenant", "target"], name="one_channel_per_target")]
@@ -149,7 +154,8 @@ class AlertChannel(models.Model):
                 fields=["confirmation_due_at"],
                 condition=Q(confirmation_due_at__isnull=False),
                 name="confirmations_due",
-            )
+            ),
+            models.Index(fields=["test_due_at"], condition=Q(test_due_at__isnull=False), name="channel_tests_due"),
         ]
 
     # Condition of the channels that alerts are sent to.

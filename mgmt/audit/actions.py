@@ -114,6 +114,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "channel.added": _action("added notification channel {target}", "kind"),
     "channel.removed": _action("removed notification channel {target}", "kind"),
     "channel.confirmation_sent": _action("requested a confirmation e-mail to {target}"),
+    "channel.tested": _action("sent a test message to {target}"),
     "channel.confirmed": _action("confirmed notification channel {target}"),
     "table.created": _action("created look-up table {target}"),
     "table.deleted": _action("deleted look-up table {target}"),

@@ -255,6 +255,13 @@ class ChannelOut(serializers.Serializer[Any]):
     confirmation_asked_at = serializers.DateTimeField(
         allow_null=True, help_text="Time of the newest request for a confirmation e-mail."
     )
+    test_due_at = serializers.DateTimeField(
+        allow_null=True, help_text="Time from which a requested test message is sent; null if none is due."
+    )
+    tested_at = serializers.DateTimeField(
+        allow_null=True, help_text="Time at which the newest test message was accepted or failed."
+    )
+    test_error = serializers.CharField(help_text="Why the newest test message failed; empty if it was accepted.")
     created_at = serializers.DateTimeField()
 
 

@@ -261,6 +261,11 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
         "Too many confirmation e-mails",
         "Look for the e-mail that was sent, also in the spam folder, or wait a day.",
     ),
+    "channel-not-confirmed": ProblemType(
+        409,
+        "The e-mail address is not confirmed",
+        "Open the link in the confirmation e-mail, or have it sent again, and repeat the request.",
+    ),
     "internal": ProblemType(500, "Internal error", "Try again. If the error persists, report `request_id`."),
     "body-slow": ProblemType(408, "The body arrived too slowly", "Send the whole body at once."),
     "busy": ProblemType(503, "The server is busy", "Nothing was stored. Try again after Retry-After."),

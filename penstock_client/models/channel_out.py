@@ -32,6 +32,9 @@ class ChannelOut:
         is_active (bool): False for an e-mail address that is not confirmed and gets no alerts.
         confirmed_at (datetime.datetime | None): Null for other kinds, which need no confirmation.
         confirmation_asked_at (datetime.datetime | None): Time of the newest request for a confirmation e-mail.
+        test_due_at (datetime.datetime | None): Time from which a requested test message is sent; null if none is due.
+        tested_at (datetime.datetime | None): Time at which the newest test message was accepted or failed.
+        test_error (str): Why the newest test message failed; empty if it was accepted.
         created_at (datetime.datetime): Time of creation.
     """
 
@@ -41,6 +44,9 @@ class ChannelOut:
     is_active: bool
     confirmed_at: datetime.datetime | None
     confirmation_asked_at: datetime.datetime | None
+    test_due_at: datetime.datetime | None
+    tested_at: datetime.datetime | None
+    test_error: str
     created_at: datetime.datetime
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
@@ -65,6 +71,20 @@ class ChannelOut:
         else:
             confirmation_asked_at = self.confirmation_asked_at
 
+        test_due_at: None | str
+        if isinstance(self.test_due_at, datetime.datetime):
+            test_due_at = self.test_due_at.isoformat()
+        else:
+            test_due_at = self.test_due_at
+
+        tested_at: None | str
+        if isinstance(self.tested_at, datetime.datetime):
+            tested_at = self.tested_at.isoformat()
+        else:
+            tested_at = self.tested_at
+
+        test_error = self.test_error
+
         created_at = self.created_at.isoformat()
 
         field_dict: dict[str, Any] = {}
@@ -77,6 +97,9 @@ class ChannelOut:
                 "is_active": is_active,
                 "confirmed_at": confirmed_at,
                 "confirmation_asked_at": confirmation_asked_at,
+                "test_due_at": test_due_at,
+                "tested_at": tested_at,
+                "test_error": test_error,
                 "created_at": created_at,
             }
         )
@@ -124,6 +147,38 @@ class ChannelOut:
 
         confirmation_asked_at = _parse_confirmation_asked_at(d.pop("confirmation_asked_at"))
 
+        def _parse_test_due_at(data: object) -> datetime.datetime | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                test_due_at_type_0 = datetime.datetime.fromisoformat(data)
+
+                return test_due_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None, data)
+
+        test_due_at = _parse_test_due_at(d.pop("test_due_at"))
+
+        def _parse_tested_at(data: object) -> datetime.datetime | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                tested_at_type_0 = datetime.datetime.fromisoformat(data)
+
+                return tested_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None, data)
+
+        tested_at = _parse_tested_at(d.pop("tested_at"))
+
+        test_error = d.pop("test_error")
+
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
 
         channel_out = cls(
@@ -133,6 +188,9 @@ class ChannelOut:
             is_active=is_active,
             confirmed_at=confirmed_at,
             confirmation_asked_at=confirmation_asked_at,
+            test_due_at=test_due_at,
+            tested_at=tested_at,
+            test_error=test_error,
             created_at=created_at,
         )
 

@@ -32,6 +32,9 @@ class NewChannelOut:
         is_active (bool): False for an e-mail address that is not confirmed and gets no alerts.
         confirmed_at (datetime.datetime | None): Null for other kinds, which need no confirmation.
         confirmation_asked_at (datetime.datetime | None): Time of the newest request for a confirmation e-mail.
+        test_due_at (datetime.datetime | None): Time from which a requested test message is sent; null if none is due.
+        tested_at (datetime.datetime | None): Time at which the newest test message was accepted or failed.
+        test_error (str): Why the newest test message failed; empty if it was accepted.
         created_at (datetime.datetime): Time of creation.
         secret (str): Signing secret of a webhook, which cannot be read again; empty for an e-mail address.
     """
@@ -42,6 +45,9 @@ class NewChannelOut:
     is_active: bool
     confirmed_at: datetime.datetime | None
     confirmation_asked_at: datetime.datetime | None
+    test_due_at: datetime.datetime | None
+    tested_at: datetime.datetime | None
+    test_error: str
     created_at: datetime.datetime
     secret: str
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -67,6 +73,20 @@ class NewChannelOut:
         else:
             confirmation_asked_at = self.confirmation_asked_at
 
+        test_due_at: None | str
+        if isinstance(self.test_due_at, datetime.datetime):
+            test_due_at = self.test_due_at.isoformat()
+        else:
+            test_due_at = self.test_due_at
+
+        tested_at: None | str
+        if isinstance(self.tested_at, datetime.datetime):
+            tested_at = self.tested_at.isoformat()
+        else:
+            tested_at = self.tested_at
+
+        test_error = self.test_error
+
         created_at = self.created_at.isoformat()
 
         secret = self.secret
@@ -81,6 +101,9 @@ class NewChannelOut:
                 "is_active": is_active,
                 "confirmed_at": confirmed_at,
                 "confirmation_asked_at": confirmation_asked_at,
+                "test_due_at": test_due_at,
+                "tested_at": tested_at,
+                "test_error": test_error,
                 "created_at": created_at,
                 "secret": secret,
             }
@@ -129,6 +152,38 @@ class NewChannelOut:
 
         confirmation_asked_at = _parse_confirmation_asked_at(d.pop("confirmation_asked_at"))
 
+        def _parse_test_due_at(data: object) -> datetime.datetime | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                test_due_at_type_0 = datetime.datetime.fromisoformat(data)
+
+                return test_due_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None, data)
+
+        test_due_at = _parse_test_due_at(d.pop("test_due_at"))
+
+        def _parse_tested_at(data: object) -> datetime.datetime | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                tested_at_type_0 = datetime.datetime.fromisoformat(data)
+
+                return tested_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None, data)
+
+        tested_at = _parse_tested_at(d.pop("tested_at"))
+
+        test_error = d.pop("test_error")
+
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
 
         secret = d.pop("secret")
@@ -140,6 +195,9 @@ class NewChannelOut:
             is_active=is_active,
             confirmed_at=confirmed_at,
             confirmation_asked_at=confirmation_asked_at,
+            test_due_at=test_due_at,
+            tested_at=tested_at,
+            test_error=test_error,
             created_at=created_at,
             secret=secret,
         )

@@ -310,6 +310,15 @@ def a_channel(scene: Scene) -> Mapping[str, Any]:
     return {"channel": row.id, "token": confirmation_token(row)}
 
 
+def a_hook(scene: Scene) -> Mapping[str, Any]:
+    target = "https://hooks.example.com/x"
+    return {
+        "channel": services.add_alert_channel(tenant=scene.tenant, kind="webhook", target=target, now=timezone.now())[
+            0
+        ].id
+    }
+
+
 def a_link(scene: Scene) -> Mapping[str, Any]:
     row, _ = services.create_catalogue_link(
         tenant=scene.tenant, author=scene.alice, label="Partner", days=1, now=timezone.now()

@@ -28,13 +28,15 @@ CONFIRMATION_LINKS: Final = TryLimit("confirmation link: address", 30, timedelta
 @sensitive_post_parameters("target")
 @require_http_methods(["GET", "POST"])
 def channels(request: HttpRequest) -> HttpResponse:
-    """List channels; a POST adds one, deletes the one in `remove`, or resends the confirmation of `resend`."""
+    """List channels; a POST adds one, or removes, tests or confirms again the one in `remove`, `test` or `resend`."""
     chosen = selected_tenant(request)
     if request.method != "POST":
-        return _page(request, chosen)
+        return _page(request, chosen, part="list" if request.GET.get("part") == "list" else "")
     tenant = access.get_tenant(viewer_of(request), chosen.id, access.CHANGE_CHANNELS)
     if "remove" in request.POST:
         return _remove(request, tenant)
+    if "test" in request.POST:
+        return _test(request, tenant)
     return _resend(request, tenant) if "resend" in request.POST else _add(request, tenant)
 
 
@@ -95,6 +97,17 @@ def _resend(request: HttpRequest, tenant: Tenant) -> HttpResponse:
     return redirect("console:channels")
 
 
+def _test(request: HttpRequest, tenant: Tenant) -> HttpResponse:
+    channel = access.get_channel(viewer_of(request), tenant.id, request.POST.get("test", ""), access.CHANGE_CHANNELS)
+    try:
+        services.request_channel_test(channel=channel, now=timezone.now(), by=viewer_of(request))
+    except services.TooManyTestsError as exc:
+        return _page(request, tenant, not_sent=str(exc), status=429)
+    except services.ChannelNotConfirmedError as exc:
+        return _page(request, tenant, not_sent=str(exc), status=409)
+    return redirect("console:channels")
+
+
 def _remove(request: HttpRequest, tenant: Tenant) -> HttpResponse:
     channel = access.get_channel(viewer_of(request), tenant.id, request.POST.get("remove", ""), access.CHANGE_CHANNELS)
     services.remove_alert_channel(channel=channel, by=viewer_of(request))
@@ -111,10 +124,13 @@ def _page(
     kind: str = "",
     shown: tuple[str, str] | None = None,
     not_sent: str = "",
+    part: str = "",
     status: int = 200,
 ) -> HttpResponse:
+    rows = list(tenant.alert_channels.order_by("created_at"))
     context = {
-        "channels": tenant.alert_channels.order_by("created_at"),
+        "channels": rows,
+        "is_testing": any(row.test_due_at for row in rows),
         "kinds": AlertChannel.Kind.choices,
         "error": error,
         "typed": typed,
@@ -123,4 +139,4 @@ def _page(
         "not_sent": not_sent,
         "curl": as_curl(f"tenants/{tenant.id}/alert-channels/"),
     }
-    return show(request, "alerts/channels.html", context, tenant=tenant, status=422 if error else status)
+    return show(request, "alerts/channels.html", context, tenant=tenant, part=part, status=422 if error else status)

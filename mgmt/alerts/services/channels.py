@@ -14,7 +14,14 @@ from dataplane.spec import SpecError
 from dataplane.spec.channels import PAGERS, has_secret_target, shown_target
 from dataplane.spec.destination import check_url
 from mgmt.audit.services import record
-from mgmt.errors import InvalidValue, LimitReachedError, NameTakenError, TooManyConfirmationsError
+from mgmt.errors import (
+    ChannelNotConfirmedError,
+    InvalidValue,
+    LimitReachedError,
+    NameTakenError,
+    TooManyConfirmationsError,
+    TooManyTestsError,
+)
 from mgmt.models import AlertChannel, Tenant, User
 from mgmt.pipes.spec_check import check_outbound
 from mgmt.quotas.services import hold_tenant
@@ -28,6 +35,7 @@ CONFIRMATION_MAX_AGE: Final = timedelta(days=7)
 # Per day, over all tenants: nobody can flood an address that is not theirs with e-mail.
 CONFIRMATIONS_PER_ADDRESS: Final = TryLimit("alert confirmation: address", 5, timedelta(days=1))
 CONFIRMATIONS_PER_TENANT: Final = TryLimit("alert confirmation: tenant", 40, timedelta(days=1))
+TESTS_PER_TENANT: Final = TryLimit("channel test: tenant", 10, timedelta(minutes=1))
 _INTEGRATION_KEY: Final = re.compile(r"[A-Za-z0-9]{32}")
 _SALT: Final = "penstock.alert-address"
 log = structlog.get_logger(__name__)
@@ -77,6 +85,21 @@ def ask_for_confirmation(*, channel: AlertChannel, now: datetime, by: User | Non
     if not channel.is_active:
         _ask(channel, now)
         record(tenant=channel.tenant_id, by=by, action="channel.confirmation_sent", target=channel)
+
+
+@transaction.atomic
+def request_channel_test(*, channel: AlertChannel, now: datetime, by: User | None = None) -> None:
+    """Request a test message; the Observer sends it within seconds. No effect while one is due.
+
+    Raises ChannelNotConfirmedError, TooManyTestsError.
+    """
+    if not channel.is_active:
+        raise ChannelNotConfirmedError(f"{channel.target} is not confirmed, so nothing is sent to it.")
+    if hit(TESTS_PER_TENANT, channel.tenant_id, now):
+        raise TooManyTestsError(f"A tenant may send {TESTS_PER_TENANT.most} test messages a minute. Wait a minute.")
+    if AlertChannel.objects.filter(id=channel.id, test_due_at=None).update(test_due_at=now):
+        record(tenant=channel.tenant_id, by=by, action="channel.tested", target=channel)
+    channel.refresh_from_db()
 
 
 def confirmation_token(channel: AlertChannel) -> str:

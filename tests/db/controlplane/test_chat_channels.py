@@ -7,18 +7,30 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.core.mail import EmailMessage
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django import Settings
 
-from controlplane.observer import notices
+from controlplane.observer import channel_tests, notices, posting
+from controlplane.observer.channel_tests import send_channel_tests
 from controlplane.observer.notices import send_due
 from dataplane.spec.channels import CHATS, PAGERS, shown_target
 from loadgen.scripted import Receiver
 from mgmt.alerts.services.alerts import FailureGroup, note_failures, wake_snoozed
+from mgmt.alerts.services.channels import TESTS_PER_TENANT
 from mgmt.models import Alert, AlertChannel, AuditEntry, Notification, Pipe, Tenant, User
 from mgmt.pipes.spec_check import DestinationForbidden
-from mgmt.services import InvalidValue, NameTakenError, add_alert_channel, resolve_alert, snooze_alert
+from mgmt.services import (
+    InvalidValue,
+    NameTakenError,
+    add_alert_channel,
+    confirm_channel,
+    request_channel_test,
+    resolve_alert,
+    snooze_alert,
+)
 from mgmt.tenancy.secrets import decrypt
 from mgmt.tenancy.services.rotation import channel_place
 from tests.db.cast import MakeClient
@@ -69,7 +81,7 @@ def test_pager_opens_one_incident_and_resolves_it(
     hook: Receiver, tenant: Tenant, pipe: Pipe, alice: User, monkeypatch: pytest.MonkeyPatch
 ):
     """PagerDuty cannot be reached from a test, so this server is in its place; the format is that of its reference."""
-    monkeypatch.setattr(notices, "PAGER_URLS", {"pagerduty": hook.url(PAGER)})
+    monkeypatch.setattr(posting, "PAGER_URLS", {"pagerduty": hook.url(PAGER)})
     hook.answers[PAGER] = 202
     add(tenant, "pagerduty", KEY)
     alert = fail(pipe)
@@ -89,7 +101,7 @@ def actions(hook: Receiver) -> list[str]:
 def test_no_late_trigger_follows_the_end_of_an_incident(
     hook: Receiver, tenant: Tenant, pipe: Pipe, alice: User, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(notices, "PAGER_URLS", {"pagerduty": hook.url(PAGER)})
+    monkeypatch.setattr(posting, "PAGER_URLS", {"pagerduty": hook.url(PAGER)})
     add(tenant, "pagerduty", KEY)
     alert = fail(pipe)
     hook.answers[PAGER] = 500
@@ -119,7 +131,7 @@ def test_result_of_a_request_after_the_end_does_not_repeat_it(hook: Receiver, te
 def test_alert_that_ends_after_its_snooze_ends_its_incident(
     hook: Receiver, tenant: Tenant, pipe: Pipe, alice: User, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(notices, "PAGER_URLS", {"pagerduty": hook.url(PAGER)})
+    monkeypatch.setattr(posting, "PAGER_URLS", {"pagerduty": hook.url(PAGER)})
     add(tenant, "pagerduty", KEY)
     alert = fail(pipe)
     send_due(SOON)
@@ -214,3 +226,83 @@ def test_page_offers_every_kind_and_adds_one(tenant: Tenant, alice: User, client
     text: Any = added.content.decode()
     assert "Alerts are sent to PagerDuty …CDEF" in text
     assert "No channels yet" not in text
+
+
+def shown(client: Client) -> str:
+    return client.get(reverse("console:channels")).content.decode()
+
+
+@pytest.mark.parametrize("kind", [*CHATS, "webhook"])
+def test_test_message_arrives_once_and_the_page_shows_the_answer(
+    hook: Receiver, tenant: Tenant, alice: User, client: Client, kind: str
+):
+    channel = add(tenant, kind, hook.url(CHAT))
+    client.force_login(alice)
+    url = reverse("console:channels")
+    assert client.post(url, {"test": channel.id}).status_code == 302
+    assert "Sending a test message" in shown(client)
+    assert "data-live" in shown(client)
+    assert (send_channel_tests(timezone.now()), send_channel_tests(timezone.now())) == (1, 0)
+    (got,) = hook.got[CHAT]
+    assert tenant.name in got.body.decode() or json.loads(got.body)["tenant"] == tenant.id
+    assert ("webhook-signature" in got.headers) == (kind == "webhook")
+    page = shown(client)
+    assert "Test message accepted" in page
+    assert "data-live" not in page
+    hook.answers[CHAT] = 410
+    client.post(url, {"test": channel.id})
+    assert send_channel_tests(timezone.now()) == 0
+    assert "Test failed: answered 410" in shown(client)
+
+
+def test_test_of_a_pager_leaves_no_open_incident(hook: Receiver, tenant: Tenant, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(posting, "PAGER_URLS", {"pagerduty": hook.url(PAGER)})
+    hook.answers[PAGER] = 202
+    channel = add(tenant, "pagerduty", KEY)
+    request_channel_test(channel=channel, now=NOW)
+    assert send_channel_tests(SOON) == 1
+    opened, resolved = (json.loads(one.body) for one in hook.got[PAGER])
+    assert (opened["event_action"], resolved["event_action"]) == ("trigger", "resolve")
+    assert opened["payload"]["severity"] == "info"
+    assert opened["dedup_key"] == resolved["dedup_key"]
+    hook.answers[PAGER] = 400
+    request_channel_test(channel=channel, now=SOON)
+    assert send_channel_tests(SOON) == 0
+    channel.refresh_from_db()
+    assert channel.test_error == "answered 400"
+
+
+def test_test_message_needs_a_confirmed_address_and_is_limited(
+    tenant: Tenant, alice: User, bob: User, client_of: MakeClient, mailoutbox: list[EmailMessage]
+):
+    channel = add(tenant, "mail", "ops@example.com")
+    path = f"/api/v1/tenants/{tenant.id}/alert-channels/{channel.id}/test/"
+    client = client_of(alice)
+    refused = client.post(path)
+    assert (refused.status_code, refused.json()["code"]) == (409, "channel-not-confirmed")
+    confirm_channel(channel=channel, now=NOW)
+    asked = [client.post(path) for _ in range(TESTS_PER_TENANT.most + 1)]
+    assert [one.status_code for one in asked] == [202] * TESTS_PER_TENANT.most + [429]
+    assert asked[0].json()["test_due_at"] is not None
+    assert send_channel_tests(timezone.now() + timedelta(seconds=1)) == 1
+    (sent,) = mailoutbox
+    assert (sent.to, tenant.name in sent.body) == (["ops@example.com"], True)
+    listed = client.get(f"/api/v1/tenants/{tenant.id}/alert-channels/").json()
+    assert [(one["test_due_at"], one["test_error"], one["tested_at"] is None) for one in listed] == [(None, "", False)]
+    assert AuditEntry.objects.filter(action="channel.tested").count() == 1
+
+
+def test_test_is_sent_again_after_its_sender_was_killed(
+    hook: Receiver, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+):
+    request_channel_test(channel=add(tenant, "slack", hook.url(CHAT)), now=NOW)
+
+    def killed(_: object) -> dict[int, str]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(channel_tests, "post_all", killed)
+        with pytest.raises(KeyboardInterrupt):
+            send_channel_tests(SOON)
+    assert send_channel_tests(SOON + timedelta(seconds=59)) == 0
+    assert send_channel_tests(SOON + timedelta(seconds=61)) == 1

@@ -16,11 +16,12 @@ OPENED = NoticeText(
     title="crm is failing",
     facts=[("Pipe", "orders"), ("Reason", HOSTILE)],
     url="https://penstock.example/alerts/alert_1/",
+    link_text="Open the alert",
     source="orders/crm",
     cause="failing",
     at=datetime(2026, 11, 1, 12, 0, tzinfo=UTC),
     is_resolved=False,
-    is_loss=False,
+    severity="error",
 )
 RESOLVED = replace(OPENED, title="Resolved: crm is failing", is_resolved=True)
 
@@ -82,7 +83,7 @@ def test_pager_incident_is_opened_and_resolved_under_one_key():
         "source": "orders/crm",
         "severity": "error",
     }
-    assert body_of("pagerduty", replace(OPENED, is_loss=True), KEY)["payload"]["severity"] == "critical"
+    assert body_of("pagerduty", replace(OPENED, severity="critical"), KEY)["payload"]["severity"] == "critical"
 
 
 @pytest.mark.parametrize("kind", ["slack", "teams", "discord", "pagerduty"])

@@ -1,11 +1,8 @@
 """The wheel: its contents, and the command line and the box of an environment that has nothing else of Penstock."""
 
 import json
-import os
 import subprocess
 import sys
-import sysconfig
-import venv
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +13,7 @@ import pytest
 from localbox.settings import ROOT
 from localbox.testing import free_ports
 from tests.support.sizes import PYTHONS
+from tests.support.wheels import Installation, build_wheel, install
 
 TOP: Final = ("dataplane", "penstock_cli", "penstock_client", "penstock_home", "typed_clients")
 MOVED: Final = {
@@ -34,34 +32,16 @@ NOT_MOVED: Final = ("platform/bin/",)  # starts the command line of a checkout
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dist")
-    build = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--wheel-dir"]
-    subprocess.run([sys.executable, "-m", "pip", *build, str(folder), str(ROOT)], check=True)
-    (found,) = folder.glob("penstock-*-py3-none-any.whl")
-    return found
+    return build_wheel(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module")
 def home(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Environment with the wheel, which finds other packages in that of the tests."""
-    folder = tmp_path_factory.mktemp("home") / "venv"
-    venv.create(folder, with_pip=False)
-    (site,) = folder.glob("lib/python*/site-packages")
-    (site / "packages_of_the_tests.pth").write_text(sysconfig.get_paths()["purelib"])
-    install = ["install", "--quiet", "--no-deps", "--disable-pip-version-check", str(wheel)]
-    subprocess.run([sys.executable, "-m", "pip", "--python", str(folder), *install], check=True)
-    return folder
+    return install(wheel, tmp_path_factory.mktemp("home") / "venv")
 
 
 def run(home: Path, words: Sequence[str], cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run the console script, outside of the checkout and without its paths."""
-    cwd.mkdir(exist_ok=True)
-    inside = ("PENSTOCK", "PYTHON", "DJANGO")
-    outside = {name: value for name, value in os.environ.items() if not name.startswith(inside)}
-    given = outside | {"HOME": str(cwd)} | env
-    return subprocess.run(
-        [str(home / "bin/penstock"), *words], env=given, cwd=cwd, capture_output=True, text=True, check=False
-    )
+    return Installation(home, cwd, env).run(*words)
 
 
 def test_wheel_has_every_file_of_the_server_and_the_command_line(wheel: Path):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ import httpx
 import pytest
 
 from loadgen.scripted import Receiver
+from localbox.settings import ROOT
 from localbox.testing import Box
 from tests.e2e.conftest import LIVE_MS, said_by
+from tests.support.doc_blocks import documented_all
 from tests.support.plane import until
 
 pytestmark = pytest.mark.timeout(900)
@@ -132,3 +135,58 @@ def test_pipe_is_applied_events_are_listened_to_over_kill_9_and_the_export_is_eq
     theirs.run("export", "cli-orders", "--out", "out", "--rows")
     for name in ("cli-orders.yaml", "shops.jsonl"):
         assert (theirs.folder / "out" / name).read_text() == (ours.folder / "out" / name).read_text()
+
+
+class Shell:
+    """Bash of a developer, with `penstock` on its PATH and answers of yes to every question."""
+
+    def __init__(self, box: Box, folder: Path, **replaced: str) -> None:
+        self._folder, self._replaced = folder, {"https://penstock.example.com": box.env["PENSTOCK_WEB_URL"]} | replaced
+        path = f"{ROOT / 'platform' / 'bin'}:{os.environ['PATH']}"
+        own = {"PENSTOCK_CONFIG_DIR": str(folder / "settings"), "PENSTOCK_INGEST_URL": box.env["PENSTOCK_INGEST_URL"]}
+        self._env = {"PATH": path, "HOME": str(folder), "PYTHONPATH": box.env["PYTHONPATH"]} | own
+
+    def run(self, block: str, most_s: int = 240, **env: str) -> tuple[int, str]:
+        """Run a block of a guide; return the exit code, 124 after `most_s`, and what was printed."""
+        for old, new in self._replaced.items():
+            block = block.replace(old, new)
+        words = ["timeout", str(most_s), "bash", "--noprofile", "--norc", "-eux", "-c", block]
+        done = subprocess.run(
+            words, cwd=self._folder, env=self._env | env, input="y\n" * 5, capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout + done.stderr
+
+
+def test_commands_of_the_guide_run_as_they_are_shown(whole_box: Box, receiver: Receiver, tmp_path: Path):
+    """Only addresses and the range of the replay are replaced. The login reads the token from its variable."""
+    install, login, documents, sending, replay, listen = documented_all("command-line.md", "sh")
+    assert install.startswith("pip install")  # test_start.py checks the list of packages
+    token = said_by(whole_box, "tests/e2e/scene.py", "tokens", "guide")["first"]
+    ours = Developer(whole_box, tmp_path / "ours", token)
+    spec = {"sources": {"shop": {}}, "destinations": {"books": {"url": receiver.url("/guide")}}}
+    pipe = ours.call("POST", "pipes/", {"name": "orders", "spec": spec})["id"]
+    key = ours.call("POST", f"pipes/{pipe}/keys/", {"source": "shop", "label": "guide"})["key"]
+    (ours.folder / "event.json").write_text('{"total": 12.5}')
+    (ours.folder / "orders.ndjson").write_text('{"id": "o-2"}\n{"id": "o-3"}\n')
+    replaced = {"http://localhost:3000/webhooks": receiver.url("/local"), "PENSTOCK_KEY=...": f"PENSTOCK_KEY={key}"}
+    shell = Shell(whole_box, ours.folder, **replaced)
+
+    def bodies(path: str) -> set[str]:
+        return {json.loads(one.body)["id"] for one in receiver.got[path] if one.answered == 204}
+
+    done = shell.run(login, PENSTOCK_TOKEN=token)
+    assert done[0] == 0, done
+    until(lambda: ours.call("GET", f"pipes/{pipe}/")["live_revision"] == 1, "the pipe is live", LIVE_MS / 1_000)
+    until(lambda: ours.send_nothing(key) != 401, "ingest knows the key", 60)
+    done = shell.run(documents)
+    assert done[0] == 0, done
+    assert (ours.folder / "pipes" / "orders.yaml").exists()
+    done = shell.run(sending)
+    assert done[0] == 0, done
+    until(lambda: bodies("/guide") == {"o-1", "o-2", "o-3"}, "the events are delivered", 60)
+    code, printed = shell.run(listen, 60)
+    assert code == 124, printed  # it goes on until it is ended
+    assert bodies("/local") == {"o-1", "o-2", "o-3"}, printed
+    code, printed = shell.run(replay.replace("--until 1h", f"--until {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"))
+    assert code == 0, printed
+    until(lambda: len(receiver.got["/guide"]) == 6, "the replay sends each once more", 240)

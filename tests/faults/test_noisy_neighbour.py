@@ -33,6 +33,7 @@ def plane(tmp_path: Path) -> Iterator[LanePlane]:
 
 
 @pytest.mark.long
+@pytest.mark.alone
 def test_tenant_that_floods_with_expensive_events_does_not_delay_another(plane: LanePlane):
     crm = {"crm": {"url": plane.receiver.url("/flood")}}
     flood_key = plane.add_pipe("flood", crm, tenant="ten_flood", normalize=STEPS)

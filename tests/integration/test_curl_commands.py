@@ -355,7 +355,7 @@ REFUSED: Final = {
     "/compare/": 409,  # the ledger has no event yet
     "avro/binary": 415,  # the source of the test has no event types
 }
-BLOCK: Final = re.compile(r"^ *```\n( *curl .*?)^ *```", re.DOTALL | re.MULTILINE)
+BLOCK: Final = re.compile(r"^ *```sh\n( *curl .*?)^ *```", re.DOTALL | re.MULTILINE)
 
 
 def commands_in(text: str) -> list[str]:

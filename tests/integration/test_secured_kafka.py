@@ -21,6 +21,7 @@ from localbox.spark import spark_env
 from localbox.state import last_json_line
 from localbox.testing import ROOT, Box, box_of
 from tests.support.box_shell import delivered_count, query_rows
+from tests.support.doc_blocks import documented
 from tests.support.patience import Patience
 from tests.support.secured import SignedIn, settings_in
 
@@ -135,6 +136,29 @@ def test_tenant_reads_its_own_topic_with_its_own_groups(
     assert not customer.follow(feed, customer_groups(pipe["tenant"]) + "app")
     assert customer.follow(feed, "app") == "GROUP_AUTHORIZATION_FAILED"
     assert customer.follow(feed, "penstock.c1.transmit") == "GROUP_AUTHORIZATION_FAILED"
+
+
+def test_consumer_of_the_guide_reads_the_tenants_topic(
+    box: Box, granted: dict[str, Any], customer: SignedIn, sent: int, feed: str
+):
+    replaced = {
+        "kafka.example.com:9093": box.env["PENSTOCK_KAFKA"],
+        "customer-ten_...": granted["username"],
+        '"..."': json.dumps(granted["password"]),
+        "ca.pem": customer.security["ssl.ca.location"],
+        "ten_....": granted["group_prefix"],
+        "penstock.out.pipe-....feed": feed,
+    }
+    program = documented("managed-kafka.md", "python")
+    for old, new in replaced.items():
+        assert old in program, old
+        program = program.replace(old, new)
+    names: dict[str, Any] = {}
+    exec(program, names)  # noqa: S102 a page of this repository
+    try:
+        until(lambda: (found := names["consumer"].poll(1)) is not None and found.error() is None, "a record", 60)
+    finally:
+        names["consumer"].close()
 
 
 @pytest.mark.parametrize("topic", [OTHER, CONTROL_TOPIC, LOOKUP_TOPIC, cell_topic("c1", "ingest", 1)])

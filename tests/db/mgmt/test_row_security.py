@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+import psycopg
 import pytest
 from django.apps import apps
 from django.db import DatabaseError, IntegrityError, ProgrammingError, connection, transaction
@@ -34,6 +35,7 @@ from mgmt.tenancy.row_scope import (
 from mgmt.web import access
 from tests.db.cast import MakeClient, MakeSpec
 from tests.db.mgmt.test_access_matrix import OF_A_ROW, path_of
+from tests.support.doc_blocks import documented
 
 # Tables without a policy, with the reason. Every other table of a model has one.
 ACCOUNTS = "an account is a person's, who may be a member of several tenants, and is read before its tenants are known"
@@ -111,6 +113,24 @@ def test_web_role_owns_nothing_bypasses_nothing_and_names_no_partition(db: None)
             [role],
         )
         assert cursor.fetchall() == []
+
+
+def test_login_of_the_guide_has_the_rights_of_a_request_only(transactional_db: None):
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {WEB_ROLE_SQL}")
+        role = cursor.fetchone()[0]
+        statements = documented("operations.md", "postgresql").replace("penstock_web_penstock", role)
+        cursor.execute(statements.replace("...", "a-long-password"))
+        try:
+            own = {"user": "penstock_pages", "password": "a-long-password", "context": None, "cursor_factory": None}
+            params = connection.get_connection_params() | own
+            with psycopg.connect(**{name: value for name, value in params.items() if value is not None}) as pages:
+                assert pages.execute("SELECT session_user, current_user").fetchone() == ("penstock_pages", role)
+                assert pages.execute("SELECT count(*) FROM mgmt_tenant").fetchone() == (0,)
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    pages.execute("ALTER TABLE mgmt_tenant DISABLE ROW LEVEL SECURITY")
+        finally:
+            cursor.execute("DROP ROLE penstock_pages")
 
 
 Place = tuple[Any, ...]  # where Postgres stores a row

@@ -16,6 +16,7 @@ from pytest_django.live_server_helper import LiveServer
 from localbox.settings import ROOT
 from mgmt.models import Pipe, User
 from mgmt.services import create_tenant
+from tests.support.doc_blocks import documented
 
 HERE: Final = Path(__file__).parent
 BIN: Final = HERE / "node" / "node_modules" / ".bin"
@@ -32,16 +33,16 @@ OPTIONS: Final = {
         "types": ["node"],
         "skipLibCheck": False,
     },
-    "files": ["driver.ts"],
+    "files": ["driver.ts", "guide.ts"],
 }
 
 
-def run(words: Sequence[str | Path], folder: Path) -> str:
+def run(words: Sequence[str | Path], folder: Path, **env: str) -> str:
     """Run a program; return its output. A missing one fails the test with what to install."""
     if shutil.which(str(words[0])) is None:
         pytest.fail(f"{words[0]} is missing; run `make typescript`")
     ran = subprocess.run(
-        words, cwd=folder, env=os.environ, capture_output=True, text=True, timeout=LIMIT_S, check=False
+        words, cwd=folder, env=os.environ | env, capture_output=True, text=True, timeout=LIMIT_S, check=False
     )
     assert ran.returncode == 0, f"{' '.join(map(str, words))}:\n{ran.stdout[-6000:]}\n{ran.stderr[-6000:]}"
     return ran.stdout
@@ -54,6 +55,8 @@ def driver(tmp_path: Path) -> Path:
     (tmp_path / "package.json").write_text('{"type": "module"}')
     (tmp_path / "tsconfig.json").write_text(json.dumps(OPTIONS))
     shutil.copy(HERE / "driver.ts", tmp_path)
+    authorization = "const authorization = `Basic ${btoa(process.env.BASIC!)}`;\n"
+    (tmp_path / "guide.ts").write_text(authorization + documented("api-clients.md", "ts"))
     run(
         [BIN / "openapi-typescript", ROOT / "docs" / "openapi.yaml", "--default-non-nullable=false", "-o", "api.ts"],
         tmp_path,
@@ -81,3 +84,6 @@ def test_generated_client_lists_creates_runs_and_reads_problems(
         "problem": "not-found",
         "taken": "name-taken",
     }
+    pipe.delete()
+    shown = run(["node", "guide.js"], driver, PENSTOCK=live_server.url, BASIC=f"alice:{PASSWORD}")
+    assert shown.strip() == Pipe.objects.get().id

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -30,6 +31,7 @@ from tests.integration.jobs.typed_orders import BIG, FIRST, ORDERS, PROBES, SECO
 from tests.support.broker import Broker
 from tests.support.cluster import PIPE, TENANT, Cluster
 from tests.support.data_plane import until
+from tests.support.doc_blocks import documented
 from tests.support.sizes import LAKE_KILLS
 
 NOW_US: Final = (int(time.time()) - 86_400) // 3_600 * 3_600_000_000  # the start of an hour, yesterday
@@ -231,7 +233,9 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
 
 
 @pytest.mark.timeout(1_500)
-def test_rows_are_stored_once_with_their_columns_and_repeats_change_nothing(lake: Lake):
+def test_rows_are_stored_once_with_their_columns_and_repeats_change_nothing(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+):
     lake.put(0, 500)
     until(lambda: len(lake.ids()) >= 500, "500 rows", PATIENCE_S)
     lake.put(400, 200)
@@ -241,6 +245,10 @@ def test_rows_are_stored_once_with_their_columns_and_repeats_change_nothing(lake
     about = ("id-7", position_of(1, 0, 7), 0, PIPE, 1, "shop")
     assert lake.rows(COLUMNS)[7] == (*about, at_us, at_us, '{"n":7}', None)
     assert (lake.path / f"date={datetime.fromtimestamp(NOW_US / 1e6, UTC):%Y-%m-%d}").is_dir()
+    program = documented("topic-table-and-lake-destinations.md", "python")
+    assert "var/lake/ten_1/pipe_1/store" in program
+    exec(program.replace("var/lake/ten_1/pipe_1/store", str(lake.path)), {})  # noqa: S102 a page of this repository
+    assert re.search(r"│\s*shop\s*│\s*\d{3,}\s*│", capsys.readouterr().out)
 
 
 @pytest.mark.long

@@ -15,10 +15,9 @@ import yaml
 
 from localbox.settings import ROOT
 from mgmt.web.errors_reference import page
+from tests.support.doc_blocks import blocks
 
-PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").glob("*.md"))]
-FENCE: Final = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-COMMAND: Final = re.compile(r"(?:\$ )?(?:curl|penstock|make|kubectl|git|pip|npx|export|python3?|\.venv/bin/\w+) ")
+COMMAND: Final = re.compile(r"(?:curl|penstock) ")
 LOADED: Final = re.compile(
     r"<(?:script|img|iframe)[^>]* src=\"(?:https?:)?//|<link[^>]*stylesheet[^>]*\"(?:https?:)?//"
 )
@@ -29,16 +28,7 @@ PARSED_HERE: Final[dict[str, Callable[[str], object]]] = {
     "yaml": yaml.safe_load,
 }
 RUN_ELSEWHERE: Final = {"go", "java", "javascript", "php", "text"}  # test_verify_signatures.py, test_reference.py
-NOT_PARSED: Final = {"html", "ts"}
-
-
-def snippets() -> list[tuple[Path, str, str]]:
-    """Return page, language and text of each fence; a fence without a language has an empty one."""
-    return [
-        (path, language, re.sub(rf"^{indent}", "", text, flags=re.MULTILINE))
-        for path in PAGES
-        for indent, language, text in FENCE.findall(path.read_text())
-    ]
+NOT_PARSED: Final = {"html", "postgresql", "ts"}
 
 
 def build(source: Path) -> subprocess.CompletedProcess[str]:
@@ -88,8 +78,8 @@ def test_errors_page_is_generated_from_the_code():
 
 
 def test_each_snippet_of_a_language_is_parsed():
-    found = snippets()
-    assert {language for _, language, _ in found} == {"", *PARSED_HERE, *RUN_ELSEWHERE, *NOT_PARSED}
+    found = blocks()
+    assert {language for _, language, _ in found} == {"", "sh", *PARSED_HERE, *RUN_ELSEWHERE, *NOT_PARSED}
     wrong = []
     for path, language, text in found:
         try:
@@ -100,10 +90,10 @@ def test_each_snippet_of_a_language_is_parsed():
 
 
 def test_each_block_of_commands_is_valid_shell():
-    blocks = [(path, text) for path, language, text in snippets() if not language and COMMAND.match(text)]
-    assert len(blocks) > 100
+    found = [(path, text) for path, language, text in blocks() if language == "sh" or COMMAND.match(text)]
+    assert len(found) > 100
     wrong = []
-    for path, text in blocks:
+    for path, text in found:
         done = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, check=False)
         if done.returncode or done.stderr:
             wrong.append(f"{path.name}: {done.stderr}: {text[:80]}")

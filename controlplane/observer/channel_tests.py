@@ -1,8 +1,11 @@
-"""Send the test messages that editors request for notification channels, once each, and store the answers."""
+"""Send the test messages that editors request for notification channels, and store the answers.
 
-from collections.abc import Sequence
-from datetime import datetime, timedelta
-from smtplib import SMTPException
+A test is sent again only if its sender crashed before it stored the answer, with the same webhook-id.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from smtplib import SMTPException, SMTPRecipientsRefused
 from typing import Final
 
 import structlog
@@ -22,8 +25,12 @@ from mgmt.tenancy.secrets import decrypt
 from mgmt.tenancy.services.rotation import channel_place
 
 AT_ONCE: Final = 50
-LEASE: Final = timedelta(seconds=60)  # a test is sent again after its sender crashed
+LEASE: Final = timedelta(seconds=60)  # after it, a test whose sender crashed is sent again
+GIVE_UP: Final = timedelta(minutes=10)  # after the request: a late test would say nothing about now
 TITLE: Final = "Test message from Penstock"
+NOT_IN_TIME: Final = "not sent in time, because notifications were delayed; send another test"
+BAD_SECRET: Final = "the stored URL, key or secret cannot be read; remove the channel and add it again"  # noqa: S105 a sentence
+MAIL_FAILED: Final = "the mail server of this installation did not accept the message"
 log = structlog.get_logger(__name__)
 
 
@@ -31,61 +38,76 @@ def send_channel_tests(now: datetime) -> int:
     """Send the test messages that are due; return how many were accepted."""
     rows = AlertChannel.objects.filter(AlertChannel.ACTIVE, test_due_at__lte=now).select_related("tenant")
     due = [row for row in rows.order_by("test_due_at")[:AT_ONCE] if _claim(row, now)]
-    errors = [_mail(row) if row.kind == AlertChannel.Kind.MAIL else "" for row in due]
-    hooks = [place for place, row in enumerate(due) if row.kind != AlertChannel.Kind.MAIL]
-    for place, error in _post(due, hooks, now).items():
-        errors[place] = error
-    for row, error in zip(due, errors, strict=True):
-        results = {"test_due_at": None, "tested_at": now, "test_error": error[:200]}
-        AlertChannel.objects.filter(id=row.id).update(**results)
-        event = log.warning if error else log.info
-        event("channel test", tenant=row.tenant_id, channel=row.id, error=error)
-    return errors.count("")
+    late = [row for row in due if row.test_requested_at is None or row.test_requested_at < now - GIVE_UP]
+    accepted = [_store(row, NOT_IN_TIME) for row in late]
+    sendable = [row for row in due if row not in late]
+    accepted += [_store(row, _mail(row)) for row in sendable if row.kind == AlertChannel.Kind.MAIL]
+    hooks = [row for row in sendable if row.kind != AlertChannel.Kind.MAIL]
+    errors = _post(hooks, now)
+    accepted += [_store(row, errors[number]) for number, row in enumerate(hooks)]
+    return sum(accepted)
 
 
 def _claim(row: AlertChannel, now: datetime) -> bool:
     ours = AlertChannel.objects.filter(id=row.id, test_due_at=row.test_due_at)
-    return bool(ours.update(test_due_at=now + LEASE))
+    row.test_due_at = now + LEASE
+    return bool(ours.update(test_due_at=row.test_due_at))
 
 
-def _post(rows: Sequence[AlertChannel], places: Sequence[int], now: datetime) -> dict[int, str]:
-    """Send to all but e-mail addresses; return the error of each place. An incident of a pager is ended at once."""
-    errors, requests, ends = {}, [], {}
-    for place in places:
-        row = rows[place]
+def _store(row: AlertChannel, error: str) -> bool:
+    """Store the answer, unless another worker has the test by now; return True if the message was accepted."""
+    mine = AlertChannel.objects.filter(id=row.id, test_due_at=row.test_due_at)
+    mine.update(test_due_at=None, tested_at=datetime.now(UTC), test_error=error[:200])
+    event = log.warning if error else log.info
+    event("channel test", tenant=row.tenant_id, channel=row.id, error=error)
+    return not error
+
+
+def _post(rows: Sequence[AlertChannel], now: datetime) -> Mapping[int, str]:
+    """Send to all but e-mail addresses; return the error of each by its place in `rows`.
+
+    The incident of a pager is ended at once, also if it is not known whether the pager has opened one.
+    """
+    errors, requests, ends = dict[int, str](), list[HttpRequest](), dict[int, HttpRequest]()
+    for number, row in enumerate(rows):
         try:
-            requests.append(_request(place, row, now))
+            requests.append(_request(number, row, now))
             if row.kind in PAGERS:
-                ends[place] = _request(place, row, now, is_resolved=True)
-        except (ImproperlyConfigured, ValueError) as exc:  # the secret cannot be decrypted
-            errors[place] = str(exc)
+                ends[number] = _request(number, row, now, is_resolved=True)
+        except (ImproperlyConfigured, ValueError) as exc:
+            log.warning("channel secret", channel=row.id, error=str(exc))
+            errors[number] = BAD_SECRET
     errors |= post_all(requests)
-    errors |= post_all([request for place, request in ends.items() if not errors[place]])
+    opened = [end for number, end in ends.items() if not errors[number].startswith("answered 4")]
+    for number, error in post_all(opened).items():
+        if error and not errors[number]:
+            errors[number] = f"the event arrived, but its resolution did not: {error}"
     return errors
 
 
-def _request(place: int, row: AlertChannel, now: datetime, *, is_resolved: bool = False) -> HttpRequest:
+def _request(number: int, row: AlertChannel, now: datetime, *, is_resolved: bool = False) -> HttpRequest:
     secret = decrypt(row.secret, channel_place(row))
     if has_secret_target(row.kind):
-        return chat_request(place, row.kind, secret, replace(_notice(row, now), is_resolved=is_resolved))
+        return chat_request(number, row.kind, secret, replace(_notice(row, now), is_resolved=is_resolved))
+    requested_at = row.test_requested_at or now
     content = {
         "type": "channel.test",
         "tenant": row.tenant_id,
         "channel": row.id,
-        "at": now.isoformat(),
+        "at": requested_at.isoformat(),
         "url": _page(),
     }
-    now_s = int(now.timestamp())
-    return signed_request(place, row.target, secret, content, message_id=f"{row.id}-{now_s}", now_s=now_s)
+    message_id = f"{row.id}-{requested_at.timestamp():.6f}"
+    return signed_request(number, row.target, secret, content, message_id=message_id, now_s=int(now.timestamp()))
 
 
 def _notice(row: AlertChannel, now: datetime) -> NoticeText:
     return NoticeText(
-        alert=f"{row.id}-{int(now.timestamp())}",
+        alert=f"{row.id}-test",  # one key for all tests: the next one ends an incident that the last one left open
         title=TITLE,
-        facts=[("Tenant", row.tenant.name), ("Meaning", "Alerts of this tenant arrive here.")],
+        facts=[("Tenant", row.tenant.name), ("Note", "Alerts of this tenant arrive here.")],
         url=_page(),
-        link_text="Open the channels",
+        link_text="Open notification channels",
         source=row.tenant.name,
         cause="test",
         at=now,
@@ -99,8 +121,12 @@ def _mail(row: AlertChannel) -> str:
     text = render_to_string("alerts/emails/channel_test.txt", {"tenant": row.tenant, "url": _page()})
     try:
         send_mail(f"[Penstock] {TITLE}", text, None, [row.target])
+    except SMTPRecipientsRefused as exc:
+        code = next((status for status, _ in exc.recipients.values()), 0)
+        return f"the address was refused with the status {code}"
     except (SMTPException, OSError) as exc:
-        return f"{type(exc).__name__}: {exc}"
+        log.warning("channel test mail", channel=row.id, error=f"{type(exc).__name__}: {exc}")
+        return MAIL_FAILED
     return ""
 
 

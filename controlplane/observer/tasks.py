@@ -36,6 +36,7 @@ from mgmt.shadows.services.progress import end_unanswered_shadows, stop_unattend
 
 LOCK = "observer.tend"
 NOTIFY_LOCK = "observer.notify"
+CHANNEL_TESTS_LOCK = "observer.test_channels"
 PATTERNS_LOCK = "observer.watch_patterns"
 DESTINATIONS_LOCK = "observer.watch_destinations"
 KAFKA_LOCK = "observer.watch_kafka"
@@ -60,6 +61,20 @@ def notify() -> str:
     runs skip.
     """
     return alone(NOTIFY_LOCK, _notify)
+
+
+@shared_task(name="observer.test_channels")
+def test_channels() -> str:
+    """Send the requested test messages of notification channels. Apart from `notify`: no alert waits for them.
+
+    Safe to run twice and to kill at any point: each is claimed by a conditional update before it is sent. Overlapping
+    runs skip.
+    """
+    return alone(CHANNEL_TESTS_LOCK, _test_channels)
+
+
+def _test_channels() -> str:
+    return _summary({"channel tests": send_channel_tests(datetime.now(UTC))})
 
 
 @shared_task(name="observer.watch_patterns")
@@ -150,8 +165,7 @@ def _tend() -> str:
 
 def _notify() -> str:
     now = datetime.now(UTC)
-    done = {"notices": send_due(now), "digests": send_digests(now), "confirmations": send_confirmations(now)}
-    return _summary(done | {"channel tests": send_channel_tests(now)})
+    return _summary({"notices": send_due(now), "digests": send_digests(now), "confirmations": send_confirmations(now)})
 
 
 def _summary(done: Mapping[str, int]) -> str:

@@ -141,8 +141,9 @@ class AlertChannel(models.Model):
     confirmation_due_at = models.DateTimeField(
         null=True, help_text="When to send a confirmation e-mail; empty if none is due."
     )
-    test_due_at = models.DateTimeField(null=True, help_text="When to send a test message; empty if none is due.")
-    tested_at = models.DateTimeField(null=True, help_text="When the newest test message was answered.")
+    test_requested_at = models.DateTimeField(null=True, help_text="When the newest test message was requested.")
+    test_due_at = models.DateTimeField(null=True, help_text="When to send it; empty if it is answered, or none is due.")
+    tested_at = models.DateTimeField(null=True, help_text="When it was accepted, or failed.")
     test_error = models.CharField(
         max_length=200, blank=True, db_default="", help_text="Why it failed; empty if it was accepted."
     )

@@ -15,6 +15,7 @@ EVERY_S: Final[Mapping[str, float]] = {
     "observer.tend": 2.0,
     "autoscaler.tick": 5.0,
     "observer.notify": 5.0,
+    "observer.test_channels": 2.0,
     "observer.watch_destinations": 10.0,
     "observer.watch_kafka": 10.0,
     "observer.keep_rollups": 10.0,

@@ -256,10 +256,10 @@ class ChannelOut(serializers.Serializer[Any]):
         allow_null=True, help_text="Time of the newest request for a confirmation e-mail."
     )
     test_due_at = serializers.DateTimeField(
-        allow_null=True, help_text="Time from which a requested test message is sent; null if none is due."
+        allow_null=True, help_text="Set while a test message is being sent; null once it has its answer."
     )
     tested_at = serializers.DateTimeField(
-        allow_null=True, help_text="Time at which the newest test message was accepted or failed."
+        allow_null=True, help_text="When the newest test message was accepted or failed; null while it is being sent."
     )
     test_error = serializers.CharField(help_text="Why the newest test message failed; empty if it was accepted.")
     created_at = serializers.DateTimeField()

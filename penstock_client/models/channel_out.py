@@ -32,8 +32,9 @@ class ChannelOut:
         is_active (bool): False for an e-mail address that is not confirmed and gets no alerts.
         confirmed_at (datetime.datetime | None): Null for other kinds, which need no confirmation.
         confirmation_asked_at (datetime.datetime | None): Time of the newest request for a confirmation e-mail.
-        test_due_at (datetime.datetime | None): Time from which a requested test message is sent; null if none is due.
-        tested_at (datetime.datetime | None): Time at which the newest test message was accepted or failed.
+        test_due_at (datetime.datetime | None): Set while a test message is being sent; null once it has its answer.
+        tested_at (datetime.datetime | None): When the newest test message was accepted or failed; null while it is
+            being sent.
         test_error (str): Why the newest test message failed; empty if it was accepted.
         created_at (datetime.datetime): Time of creation.
     """

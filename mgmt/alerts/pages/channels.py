@@ -21,6 +21,7 @@ from mgmt.tenancy.services.rate_limits import wait_s as wait_for
 from mgmt.web import access
 from mgmt.web.rendering import as_curl, for_members, selected_tenant, show, theme_of, viewer_of
 
+LATE: Final = timedelta(minutes=2)  # a test is sent within seconds
 CONFIRMATION_LINKS: Final = TryLimit("confirmation link: address", 30, timedelta(minutes=5))
 
 
@@ -28,7 +29,7 @@ CONFIRMATION_LINKS: Final = TryLimit("confirmation link: address", 30, timedelta
 @sensitive_post_parameters("target")
 @require_http_methods(["GET", "POST"])
 def channels(request: HttpRequest) -> HttpResponse:
-    """List channels; a POST adds one, or removes, tests or confirms again the one in `remove`, `test` or `resend`."""
+    """List channels; a POST adds one, removes or tests the one it names, or resends its confirmation."""
     chosen = selected_tenant(request)
     if request.method != "POST":
         return _page(request, chosen, part="list" if request.GET.get("part") == "list" else "")
@@ -131,6 +132,7 @@ def _page(
     context = {
         "channels": rows,
         "is_testing": any(row.test_due_at for row in rows),
+        "late": {row.id for row in rows if row.test_requested_at and row.test_requested_at < timezone.now() - LATE},
         "kinds": AlertChannel.Kind.choices,
         "error": error,
         "typed": typed,

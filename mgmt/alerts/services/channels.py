@@ -35,6 +35,7 @@ CONFIRMATION_MAX_AGE: Final = timedelta(days=7)
 # Per day, over all tenants: nobody can flood an address that is not theirs with e-mail.
 CONFIRMATIONS_PER_ADDRESS: Final = TryLimit("alert confirmation: address", 5, timedelta(days=1))
 CONFIRMATIONS_PER_TENANT: Final = TryLimit("alert confirmation: tenant", 40, timedelta(days=1))
+TESTS_PER_CHANNEL: Final = TryLimit("channel test: channel", 20, timedelta(days=1))
 TESTS_PER_TENANT: Final = TryLimit("channel test: tenant", 10, timedelta(minutes=1))
 _INTEGRATION_KEY: Final = re.compile(r"[A-Za-z0-9]{32}")
 _SALT: Final = "penstock.alert-address"
@@ -97,7 +98,10 @@ def request_channel_test(*, channel: AlertChannel, now: datetime, by: User | Non
         raise ChannelNotConfirmedError(f"{channel.target} is not confirmed, so nothing is sent to it.")
     if hit(TESTS_PER_TENANT, channel.tenant_id, now):
         raise TooManyTestsError(f"A tenant may send {TESTS_PER_TENANT.most} test messages a minute. Wait a minute.")
-    if AlertChannel.objects.filter(id=channel.id, test_due_at=None).update(test_due_at=now):
+    if hit(TESTS_PER_CHANNEL, channel.id, now):
+        raise TooManyTestsError(f"A channel may get {TESTS_PER_CHANNEL.most} test messages a day. Try again tomorrow.")
+    changes = {"test_requested_at": now, "test_due_at": now, "tested_at": None, "test_error": ""}
+    if AlertChannel.objects.filter(id=channel.id, test_due_at=None).update(**changes):
         record(tenant=channel.tenant_id, by=by, action="channel.tested", target=channel)
     channel.refresh_from_db()
 

@@ -63,8 +63,8 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[ChannelOut]:
-    """Send a test message. Read the channel for its result: `tested_at` is set when the receiver has
-    answered.
+    """Send a test message. Its answer is in the channel once `test_due_at` is null: `tested_at` and
+    `test_error`.
 
     PagerDuty gets an event of the severity `info`, and its resolution.
 
@@ -101,8 +101,8 @@ def sync(
     client: AuthenticatedClient | Client,
     idempotency_key: str | Unset = UNSET,
 ) -> ChannelOut | None:
-    """Send a test message. Read the channel for its result: `tested_at` is set when the receiver has
-    answered.
+    """Send a test message. Its answer is in the channel once `test_due_at` is null: `tested_at` and
+    `test_error`.
 
     PagerDuty gets an event of the severity `info`, and its resolution.
 
@@ -134,8 +134,8 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[ChannelOut]:
-    """Send a test message. Read the channel for its result: `tested_at` is set when the receiver has
-    answered.
+    """Send a test message. Its answer is in the channel once `test_due_at` is null: `tested_at` and
+    `test_error`.
 
     PagerDuty gets an event of the severity `info`, and its resolution.
 
@@ -170,8 +170,8 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     idempotency_key: str | Unset = UNSET,
 ) -> ChannelOut | None:
-    """Send a test message. Read the channel for its result: `tested_at` is set when the receiver has
-    answered.
+    """Send a test message. Its answer is in the channel once `test_due_at` is null: `tested_at` and
+    `test_error`.
 
     PagerDuty gets an event of the severity `info`, and its resolution.
 

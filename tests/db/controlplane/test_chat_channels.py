@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from smtplib import SMTPRecipientsRefused
 from typing import Any
 
 import pytest
@@ -13,18 +14,19 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from controlplane.observer import channel_tests, notices, posting
+from controlplane.observer import channel_tests, notices, posting, tasks
 from controlplane.observer.channel_tests import send_channel_tests
 from controlplane.observer.notices import send_due
 from dataplane.spec.channels import CHATS, PAGERS, shown_target
 from loadgen.scripted import Receiver
 from mgmt.alerts.services.alerts import FailureGroup, note_failures, wake_snoozed
-from mgmt.alerts.services.channels import TESTS_PER_TENANT
+from mgmt.alerts.services.channels import TESTS_PER_CHANNEL, TESTS_PER_TENANT
 from mgmt.models import Alert, AlertChannel, AuditEntry, Notification, Pipe, Tenant, User
 from mgmt.pipes.spec_check import DestinationForbidden
 from mgmt.services import (
     InvalidValue,
     NameTakenError,
+    TooManyTestsError,
     add_alert_channel,
     confirm_channel,
     request_channel_test,
@@ -39,6 +41,7 @@ pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 SOON = NOW + timedelta(seconds=15)
 CHAT, PAGER = "/services/T0/B0/verysecret", "/v2/enqueue"
+OPS = "ops@example.com"
 KEY = "0123456789abcdef0123456789ABCDEF"
 
 
@@ -228,21 +231,24 @@ def test_page_offers_every_kind_and_adds_one(tenant: Tenant, alice: User, client
     assert "No channels yet" not in text
 
 
-def shown(client: Client) -> str:
-    return client.get(reverse("console:channels")).content.decode()
+def shown(client: Client, **query: str) -> str:
+    return client.get(reverse("console:channels"), query, headers={"HX-Request": "true"} if query else {}).text
 
 
 @pytest.mark.parametrize("kind", [*CHATS, "webhook"])
 def test_test_message_arrives_once_and_the_page_shows_the_answer(
     hook: Receiver, tenant: Tenant, alice: User, client: Client, kind: str
 ):
+    """By the task that beat runs; the page asks for its list alone while a test is under way."""
     channel = add(tenant, kind, hook.url(CHAT))
     client.force_login(alice)
     url = reverse("console:channels")
     assert client.post(url, {"test": channel.id}).status_code == 302
     assert "Sending a test message" in shown(client)
-    assert "data-live" in shown(client)
-    assert (send_channel_tests(timezone.now()), send_channel_tests(timezone.now())) == (1, 0)
+    part = shown(client, part="list")
+    assert part.lstrip().startswith('<section class="card" id="list"')
+    assert "data-live" in part
+    assert (tasks.test_channels(), tasks.test_channels()) == ("channel tests 1", "nothing to do")
     (got,) = hook.got[CHAT]
     assert tenant.name in got.body.decode() or json.loads(got.body)["tenant"] == tenant.id
     assert ("webhook-signature" in got.headers) == (kind == "webhook")
@@ -251,53 +257,100 @@ def test_test_message_arrives_once_and_the_page_shows_the_answer(
     assert "data-live" not in page
     hook.answers[CHAT] = 410
     client.post(url, {"test": channel.id})
-    assert send_channel_tests(timezone.now()) == 0
+    assert "Test message accepted" not in shown(client), "the answer of the test before"
+    assert tasks.test_channels() == "nothing to do"
     assert "Test failed: answered 410" in shown(client)
 
 
-def test_test_of_a_pager_leaves_no_open_incident(hook: Receiver, tenant: Tenant, monkeypatch: pytest.MonkeyPatch):
+@pytest.fixture
+def pager(hook: Receiver, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> AlertChannel:
     monkeypatch.setattr(posting, "PAGER_URLS", {"pagerduty": hook.url(PAGER)})
     hook.answers[PAGER] = 202
-    channel = add(tenant, "pagerduty", KEY)
-    request_channel_test(channel=channel, now=NOW)
+    return add(tenant, "pagerduty", KEY)
+
+
+def test_test_of_a_pager_leaves_no_open_incident(hook: Receiver, pager: AlertChannel):
+    request_channel_test(channel=pager, now=NOW)
     assert send_channel_tests(SOON) == 1
     opened, resolved = (json.loads(one.body) for one in hook.got[PAGER])
     assert (opened["event_action"], resolved["event_action"]) == ("trigger", "resolve")
     assert opened["payload"]["severity"] == "info"
     assert opened["dedup_key"] == resolved["dedup_key"]
     hook.answers[PAGER] = 400
-    request_channel_test(channel=channel, now=SOON)
+    request_channel_test(channel=pager, now=SOON)
+    assert send_channel_tests(SOON + timedelta(seconds=1)) == 0
+    assert actions(hook) == ["trigger", "resolve", "trigger"]
+    pager.refresh_from_db()
+    assert pager.test_error == "answered 400"
+
+
+def test_incident_that_may_be_open_is_ended(hook: Receiver, pager: AlertChannel, monkeypatch: pytest.MonkeyPatch):
+    """The pager may have opened it although its answer is an error, or its sender was killed before the end."""
+    hook.answers[PAGER] = 503
+    request_channel_test(channel=pager, now=NOW)
     assert send_channel_tests(SOON) == 0
-    channel.refresh_from_db()
-    assert channel.test_error == "answered 400"
+    assert actions(hook) == ["trigger", "resolve"]
+    post, posts = channel_tests.post_all, list[object]()
+
+    def killed(requests: Any) -> dict[int, str]:
+        posts.append(requests)
+        if len(posts) == 2:
+            raise KeyboardInterrupt
+        return post(requests)
+
+    hook.answers[PAGER] = 202
+    with monkeypatch.context() as patched:
+        patched.setattr(channel_tests, "post_all", killed)
+        request_channel_test(channel=pager, now=SOON)
+        with pytest.raises(KeyboardInterrupt):
+            send_channel_tests(SOON)
+    assert send_channel_tests(SOON + timedelta(seconds=61)) == 1
+    bodies = [json.loads(one.body) for one in hook.got[PAGER]]
+    assert [one["event_action"] for one in bodies[2:]] == ["trigger", "trigger", "resolve"]
+    assert len({one["dedup_key"] for one in bodies}) == 1
 
 
 def test_test_message_needs_a_confirmed_address_and_is_limited(
-    tenant: Tenant, alice: User, bob: User, client_of: MakeClient, mailoutbox: list[EmailMessage]
+    tenant: Tenant, alice: User, client: Client, client_of: MakeClient, mailoutbox: list[EmailMessage]
 ):
     channel = add(tenant, "mail", "ops@example.com")
     path = f"/api/v1/tenants/{tenant.id}/alert-channels/{channel.id}/test/"
-    client = client_of(alice)
-    refused = client.post(path)
+    api = client_of(alice)
+    refused = api.post(path)
     assert (refused.status_code, refused.json()["code"]) == (409, "channel-not-confirmed")
+    client.force_login(alice)
+    assert client.post(reverse("console:channels"), {"test": channel.id}).status_code == 409
     confirm_channel(channel=channel, now=NOW)
-    asked = [client.post(path) for _ in range(TESTS_PER_TENANT.most + 1)]
+    asked = [api.post(path) for _ in range(TESTS_PER_TENANT.most + 1)]
     assert [one.status_code for one in asked] == [202] * TESTS_PER_TENANT.most + [429]
     assert asked[0].json()["test_due_at"] is not None
+    page = client.post(reverse("console:channels"), {"test": channel.id})
+    assert (page.status_code, "Wait a minute" in page.text) == (429, True)
     assert send_channel_tests(timezone.now() + timedelta(seconds=1)) == 1
     (sent,) = mailoutbox
-    assert (sent.to, tenant.name in sent.body) == (["ops@example.com"], True)
-    listed = client.get(f"/api/v1/tenants/{tenant.id}/alert-channels/").json()
+    assert (sent.to, tenant.name in str(sent.body)) == (["ops@example.com"], True)
+    listed = api.get(f"/api/v1/tenants/{tenant.id}/alert-channels/").json()
     assert [(one["test_due_at"], one["test_error"], one["tested_at"] is None) for one in listed] == [(None, "", False)]
     assert AuditEntry.objects.filter(action="channel.tested").count() == 1
 
 
-def test_test_is_sent_again_after_its_sender_was_killed(
+def test_one_channel_gets_a_limited_number_of_tests_a_day(tenant: Tenant):
+    channel = add(tenant, "webhook", "https://hooks.example.com/x")
+    for number in range(TESTS_PER_CHANNEL.most):
+        request_channel_test(channel=channel, now=NOW + timedelta(minutes=number))
+    with pytest.raises(TooManyTestsError, match="tomorrow"):
+        request_channel_test(channel=channel, now=NOW + timedelta(hours=1))
+    request_channel_test(channel=channel, now=NOW + timedelta(days=2))
+
+
+def test_test_is_sent_again_under_its_id_after_its_sender_was_killed(
     hook: Receiver, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ):
-    request_channel_test(channel=add(tenant, "slack", hook.url(CHAT)), now=NOW)
+    request_channel_test(channel=add(tenant, "webhook", hook.url(CHAT)), now=NOW)
+    post = channel_tests.post_all
 
-    def killed(_: object) -> dict[int, str]:
+    def killed(requests: Any) -> dict[int, str]:
+        post(requests)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
@@ -306,3 +359,40 @@ def test_test_is_sent_again_after_its_sender_was_killed(
             send_channel_tests(SOON)
     assert send_channel_tests(SOON + timedelta(seconds=59)) == 0
     assert send_channel_tests(SOON + timedelta(seconds=61)) == 1
+    assert len({one.headers["webhook-id"] for one in hook.got[CHAT]}) == 1
+    assert len(hook.got[CHAT]) == 2
+
+
+def test_late_test_is_not_sent(hook: Receiver, tenant: Tenant, alice: User, client: Client):
+    request_channel_test(channel=add(tenant, "slack", hook.url(CHAT)), now=timezone.now() - timedelta(minutes=11))
+    client.force_login(alice)
+    assert "Test message not sent yet: notifications are delayed" in shown(client)
+    assert tasks.test_channels() == "nothing to do"
+    assert not hook.got
+    assert "Test failed: not sent in time" in shown(client)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (SMTPRecipientsRefused({OPS: (550, b"no such user")}), "the address was refused with the status 550"),
+        (ConnectionRefusedError(111, "Connection refused"), channel_tests.MAIL_FAILED),
+    ],
+    ids=["refused", "no server"],
+)
+def test_reason_names_nothing_of_the_installation(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, error: Exception, words: str
+):
+    def refuse(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(channel_tests, "send_mail", refuse)
+    mail, chat = add(tenant, "mail", OPS), add(tenant, "slack", "https://hooks.slack.com/services/x")
+    confirm_channel(channel=mail, now=NOW)
+    AlertChannel.objects.filter(id=chat.id).update(secret="not sealed")
+    mail.refresh_from_db()
+    for one in (mail, chat):
+        request_channel_test(channel=one, now=NOW)
+    assert send_channel_tests(SOON) == 0
+    errors = dict(AlertChannel.objects.values_list("kind", "test_error"))
+    assert errors == {"mail": words, "slack": channel_tests.BAD_SECRET}

@@ -24,6 +24,8 @@ def main() -> None:
             print(answer.status, answer.read().decode())
     except urllib.error.HTTPError as exc:
         sys.exit(f"{exc.code} {exc.read().decode()}")
+    except (urllib.error.URLError, ValueError) as exc:
+        sys.exit(f"The delivery was not sent: {exc}")
 
 
 if __name__ == "__main__":

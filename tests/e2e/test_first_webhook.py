@@ -25,10 +25,12 @@ SECRET: Final = "a-secret-that-only-github-knows"
 
 def post(url: str, secret: str = SECRET) -> str:
     """Run the tutorial's command; return what it printed."""
-    _, command = documented_all("first-webhook.md", "sh")
-    command = command.replace("python3", sys.executable).replace(SECRET, secret)
+    _, command, _ = documented_all("first-webhook.md", "sh")
+    for old, new in (("http://127.0.0.1:8801/v1/hooks/psh_...", url), ("python3", sys.executable), (SECRET, secret)):
+        assert old in command
+        command = command.replace(old, new)
     words = ["bash", "-euc", command]
-    done = subprocess.run(words, cwd=ROOT, env={"URL": url}, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(words, cwd=ROOT, env={}, capture_output=True, text=True, timeout=60, check=False)
     return done.stdout + done.stderr
 
 

@@ -26,6 +26,7 @@ LIVE_S: Final = 240
 ROLLOUT_S: Final = 600
 RATE: Final = 50.0
 EACH: Final = 200
+IN_FLIGHT: Final = 64  # requests to one destination
 MAKE: Final = """
 import json
 from mgmt.services import create_api_key, create_pipe
@@ -147,6 +148,7 @@ def test_upgrade_under_traffic_delivers_everything_that_was_acked(tmp_path: Path
         assert counts["lost"] == 0
         assert counts["delivered"] == len(seen)
         assert all(seen[id_] == 1 for id_ in early)
+        assert twice <= IN_FLIGHT, "more was repeated than a lane can have in flight when it ends"
     finally:
         new.run("box", "down")
         receiver.close()

@@ -36,7 +36,20 @@ RESPONSES: Final = {"errors", "key", "results", "state", "status", "table", "ten
 PROGRAMS: Final = ("postgresql", "python", "sql", "ts")
 # Commands of other projects, and those that start from nothing: `make demo` and `make test` run in every release.
 KNOWN: Final = {".", "python", ".venv/bin/pytest"}
-NOT_RUN: Final = {"cd", "echo", "export", "git", "kubectl", "npm", "npx", "pip", "python3", "penstock/bin/pip"}
+NOT_RUN: Final = {
+    "cd",
+    "echo",
+    "export",
+    "gh",
+    "git",
+    "kubectl",
+    "npm",
+    "npx",
+    "pip",
+    "mv",
+    "python3",
+    "penstock/bin/pip",
+}
 VARIABLE: Final = re.compile(r"^[A-Z_]+=\S")
 
 

@@ -290,7 +290,7 @@ def test_incident_that_may_be_open_is_ended(hook: Receiver, pager: AlertChannel,
     request_channel_test(channel=pager, now=NOW)
     assert send_channel_tests(SOON) == 0
     assert actions(hook) == ["trigger", "resolve"]
-    post, posts = channel_tests.post_all, list[object]()
+    post, posts = posting.post_all, list[object]()
 
     def killed(requests: Any) -> dict[int, str]:
         posts.append(requests)
@@ -347,7 +347,7 @@ def test_test_is_sent_again_under_its_id_after_its_sender_was_killed(
     hook: Receiver, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ):
     request_channel_test(channel=add(tenant, "webhook", hook.url(CHAT)), now=NOW)
-    post = channel_tests.post_all
+    post = posting.post_all
 
     def killed(requests: Any) -> dict[int, str]:
         post(requests)

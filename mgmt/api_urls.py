@@ -89,6 +89,8 @@ from mgmt.rejections.api import RejectionsView, RejectionView
 from mgmt.replays.api import (
     AbortReplayView,
     BackfillsView,
+    BackfillView,
+    CancelBackfillView,
     PauseReplayView,
     RepeatFailedReplayView,
     ReplayLossesView,
@@ -97,6 +99,7 @@ from mgmt.replays.api import (
     ReplayUnitsView,
     ReplayView,
     ResumeReplayView,
+    RetryBackfillView,
 )
 from mgmt.schemas.api import SchemasView, SchemaView
 from mgmt.sequences.api import SequenceView
@@ -252,6 +255,13 @@ urlpatterns = [
     path("pipes/<row_id:pipe>/moves/<row_id:move>/", RedriveView.as_view(), name="move"),
     path("pipes/<row_id:pipe>/moves/<row_id:move>/abort/", AbortRedriveView.as_view(), name="abort-move"),
     path("pipes/<row_id:pipe>/backfills/", BackfillsView.as_view(), name="backfills"),
+    path("pipes/<row_id:pipe>/backfills/<row_id:backfill>/", BackfillView.as_view(), name="backfill"),
+    path(
+        "pipes/<row_id:pipe>/backfills/<row_id:backfill>/cancel/",
+        CancelBackfillView.as_view(),
+        name="cancel-backfill",
+    ),
+    path("pipes/<row_id:pipe>/backfills/<row_id:backfill>/retry/", RetryBackfillView.as_view(), name="retry-backfill"),
     path("pipes/<row_id:pipe>/replays/", ReplaysView.as_view(), name="replays"),
     path("pipes/<row_id:pipe>/replays/<row_id:replay>/", ReplayView.as_view(), name="replay"),
     path("pipes/<row_id:pipe>/replays/<row_id:replay>/pause/", PauseReplayView.as_view(), name="pause-replay"),

@@ -137,6 +137,12 @@ class NothingToReplayError(ServiceError):
     code = "nothing-to-replay"
 
 
+class BackfillStartedError(ServiceError):
+    """The backfill has a replay, which is controlled like any other."""
+
+    code = "backfill-started"
+
+
 class ShadowInProgressError(ServiceError):
     """A shadow run of the tenant is under way, and there is one at a time."""
 

@@ -28,8 +28,8 @@ from mgmt.ramps import pages as ramps
 from mgmt.registry import pages as registry_pages
 from mgmt.registry import shared_pages
 from mgmt.rejections import pages as rejection_pages
+from mgmt.replays.pages import backfills, replays
 from mgmt.replays.pages import new as new_replay_page
-from mgmt.replays.pages import replays
 from mgmt.schemas import pages as schema_pages
 from mgmt.sequences import pages as sequence_pages
 from mgmt.shadows.pages import new as new_shadow_page
@@ -150,6 +150,8 @@ urlpatterns = [
     path("pipes/<str:pipe_id>/replays/<str:replay_id>/resume/", replays.resume, name="resume_replay"),
     path("pipes/<str:pipe_id>/replays/<str:replay_id>/abort/", replays.abort, name="abort_replay"),
     path("pipes/<str:pipe_id>/replays/<str:replay_id>/repeat-failed/", replays.repeat_failed, name="repeat_failed"),
+    path("pipes/<str:pipe_id>/backfills/<str:backfill_id>/cancel/", backfills.cancel, name="cancel_backfill"),
+    path("pipes/<str:pipe_id>/backfills/<str:backfill_id>/retry/", backfills.retry, name="retry_backfill"),
     path("pipes/<str:pipe_id>/shadows/", shadows.shadows, name="shadows"),
     path("pipes/<str:pipe_id>/shadows/new/", new_shadow_page.new_shadow, name="new_shadow"),
     path("pipes/<str:pipe_id>/shadows/<str:shadow_id>/", shadows.shadow, name="shadow"),

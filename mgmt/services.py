@@ -39,6 +39,7 @@ from mgmt.errors import (
     AdmissionCompleteError,
     AlreadyMemberError,
     AlreadyPausedError,
+    BackfillStartedError,
     ChannelNotConfirmedError,
     CredentialNeededError,
     DestinationRemovedError,
@@ -142,7 +143,7 @@ from mgmt.registry.services import (
     set_owner,
     set_subject_compatibility,
 )
-from mgmt.replays.services.backfills import request_backfills, start_backfills
+from mgmt.replays.services.backfills import cancel_backfill, request_backfills, retry_backfill, start_backfills
 from mgmt.replays.services.repeats import repeat_failed
 from mgmt.replays.services.replays import (
     CheckedReplay,
@@ -195,6 +196,7 @@ __all__ = [
     "AdmissionCompleteError",
     "AlreadyMemberError",
     "AlreadyPausedError",
+    "BackfillStartedError",
     "ChannelNotConfirmedError",
     "CheckedReplay",
     "CheckedShadow",
@@ -256,6 +258,7 @@ __all__ = [
     "ask_for_confirmation",
     "begin_ramp",
     "begin_step",
+    "cancel_backfill",
     "cancel_migration",
     "cancel_redrive",
     "change_endpoint_url",
@@ -337,6 +340,7 @@ __all__ = [
     "resume_pipe",
     "resume_ramp",
     "resume_replay",
+    "retry_backfill",
     "reverse_migration",
     "revoke_api_key",
     "revoke_catalogue_link",

@@ -102,6 +102,8 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "replay.paused": _action("paused replay {target}", "state"),
     "replay.resumed": _action("resumed replay {target}", "state"),
     "replay.aborted": _action("aborted replay {target}", "state"),
+    "backfill.cancelled": _action("cancelled the backfill of destination {target}", "state"),
+    "backfill.retried": _action("requested the backfill of destination {target} again", "state"),
     "shadow.started": _action("started shadow run {target}", "since", "until", "based_on", "most_events"),
     "shadow.stopped": _action("stopped shadow run {target}", "state"),
     "shadow.promoted": _action("promoted shadow run {target}", "revision"),

@@ -12,6 +12,7 @@ from mgmt.ledger.serializers import LatencyOut, LossesOut
 from mgmt.models import Replay
 from mgmt.replays.queries import backfills_of, replay_account, replay_losses, replay_timing, replay_units, replays_of
 from mgmt.replays.serializers import (
+    BACKFILL_EXAMPLE,
     BACKFILLS_EXAMPLE,
     REPLAY_DETAIL_EXAMPLE,
     REPLAY_LOSSES_EXAMPLE,
@@ -27,7 +28,16 @@ from mgmt.replays.serializers import (
     ReplayPageOut,
     ReplayUnitsOut,
 )
-from mgmt.services import ReplayRequest, abort_replay, pause_replay, repeat_failed, resume_replay, start_replay
+from mgmt.services import (
+    ReplayRequest,
+    abort_replay,
+    cancel_backfill,
+    pause_replay,
+    repeat_failed,
+    resume_replay,
+    retry_backfill,
+    start_replay,
+)
 from mgmt.web import access
 from mgmt.web.api_view import View, body_of
 from mgmt.web.openapi import LIMIT, LOCATION, OFFSET, PAGE_PARAMETERS, answers, example, operation
@@ -43,6 +53,14 @@ START_ERRORS = (
     "pipe-paused",
     "relocation-under-way",
     "replay-under-way",
+    "nothing-to-replay",
+)
+RETRY_ERRORS = (
+    "role-too-low",
+    "not-found",
+    "backfill-started",
+    "pipe-closed",
+    "relocation-under-way",
     "nothing-to-replay",
 )
 
@@ -92,10 +110,52 @@ class BackfillsView(View):
     def get(self, request: Request, pipe: str) -> Response:
         """List the backfills of a pipe: earlier events for new destinations with `from`, newest first.
 
-        Each is delivered by one replay, which is paused, resumed and aborted like any other.
+        Each is delivered by one replay, which is paused, resumed and aborted like any other. Until it has a replay, it
+        can be cancelled.
         """
         rows, paginator = page_of(backfills_of(access.get_pipe(self.user, pipe)), request, KeysetPage())
         return paginator.get_paginated_response(BackfillOut(rows, many=True).data)
+
+
+class BackfillView(View):
+    """One backfill."""
+
+    @operation("get_backfill", responses=answers(200, BackfillOut, "not-found"), examples=[example(BACKFILL_EXAMPLE)])
+    def get(self, _request: Request, pipe: str, backfill: str) -> Response:
+        """Return a backfill: what it waits for, why it was not started, or its replay."""
+        return Response(BackfillOut(access.get_backfill(self.user, pipe, backfill)).data)
+
+
+class CancelBackfillView(View):
+    """Cancellation of a backfill."""
+
+    @operation(
+        "cancel_backfill",
+        request=None,
+        responses=answers(200, BackfillOut, "role-too-low", "not-found", "backfill-started"),
+    )
+    def post(self, _request: Request, pipe: str, backfill: str) -> Response:
+        """Cancel a backfill that waits: no replay is started. One that has ended without a replay is returned as is.
+
+        A backfill with a replay is refused: abort the replay instead. `retry/` takes the cancellation back.
+        """
+        row = access.get_backfill(self.user, pipe, backfill, access.MOVE_MESSAGES)
+        cancel_backfill(backfill=row, by=self.user, now=timezone.now())
+        return Response(BackfillOut(row).data)
+
+
+class RetryBackfillView(View):
+    """Retry of a backfill."""
+
+    @operation("retry_backfill", request=None, responses=answers(200, BackfillOut, *RETRY_ERRORS))
+    def post(self, _request: Request, pipe: str, backfill: str) -> Response:
+        """Let a backfill that was cancelled or not started wait for its replay again. One that waits is returned as is.
+
+        It is refused if it would not be started for the same or another lasting reason, which `detail` gives.
+        """
+        row = access.get_backfill(self.user, pipe, backfill, access.MOVE_MESSAGES)
+        retry_backfill(backfill=row, by=self.user, now=timezone.now())
+        return Response(BackfillOut(row).data)
 
 
 class ReplayView(View):

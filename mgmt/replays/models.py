@@ -110,7 +110,8 @@ class Replay(CellRun):
 class Backfill(models.Model):
     """Earlier events for a new destination, which one replay delivers (docs/decisions/0498).
 
-    It waits (`reason` says for what) until it has a replay, or has ended without one, for the reason.
+    It waits (`reason` says for what) until it has a replay, or has ended without one, for the reason. A cancelled one
+    has ended without a reason.
 
     revision:  number of the revision that brought the destination
     beginning: `from` of the destination in its spec
@@ -148,6 +149,13 @@ class Backfill(models.Model):
         return self.replay_id is None and self.ended_at is None
 
     @property
+    def is_cancelled(self) -> bool:
+        """True if a user has cancelled it before it had a replay."""
+        return self.ended_at is not None and not self.reason
+
+    @property
     def state(self) -> str:
-        """`waiting`, `not started`, or the state of its replay."""
-        return self.replay.state if self.replay else "waiting" if self.is_waiting else "not started"
+        """`waiting`, `cancelled`, `not started`, or the state of its replay."""
+        if self.replay:
+            return self.replay.state
+        return "waiting" if self.is_waiting else "cancelled" if self.is_cancelled else "not started"

@@ -99,7 +99,7 @@ def backfill_line(row: Backfill, now: datetime) -> BackfillLine:
     """Return a backfill in words, without the ledger: failed messages show once the result of its replay is final."""
     replay = row.replay
     if replay is None:
-        return BackfillLine(row, "wait" if row.is_waiting else "bad", row.state, "")
+        return BackfillLine(row, "wait" if row.is_waiting else "off" if row.is_cancelled else "bad", row.state, "")
     bins = (replay.result or {}).get("bins", {}).values()
     colour, words = _state(replay, 0, sum(counts.get(name, 0) for counts in bins for name in UNDONE))
     return BackfillLine(row, colour, words, _progress(replay, now) if replay.is_under_way else "")

@@ -173,14 +173,16 @@ class ReplayPageOut(PageOut):
 class BackfillOut(serializers.Serializer[Any]):
     """Earlier events for a new destination: a replay that Penstock starts."""
 
+    id = serializers.CharField()
     destination = serializers.CharField()
     revision = serializers.IntegerField(help_text="Number of the revision that brought the destination.")
     beginning = serializers.CharField(help_text="`from` of the destination in that revision.")
     state = serializers.ChoiceField(
-        ["waiting", "not started", *Replay.State.values],
-        help_text="`waiting` until the replay is started, then the replay's state; `not started` if there is none.",
+        ["waiting", "cancelled", "not started", *Replay.State.values],
+        help_text="`waiting` until the replay is started, then the replay's state. Without a replay it ends as "
+        "`cancelled`, by a user, or as `not started`, for the reason.",
     )
-    reason = serializers.CharField(help_text="Why it waits, or why it was not started.")
+    reason = serializers.CharField(help_text="Why it waits, or why it was not started; empty for any other state.")
     created_at = serializers.DateTimeField(help_text="When the revision became live.")
     replay = serializers.CharField(source="replay_id", allow_null=True, help_text="Id of the replay.")
 
@@ -236,21 +238,17 @@ REPLAY_DETAIL_EXAMPLE: Final = REPLAY_EXAMPLE | {
         "destinations": {"crm": {"delivered": 12_300, "queued": 82, "retrying": 6}, "": {"filtered": 12}},
     }
 }
-BACKFILLS_EXAMPLE: Final = {
-    "next": None,
-    "previous": None,
-    "results": [
-        {
-            "destination": "warehouse",
-            "revision": 9,
-            "beginning": "earliest",
-            "state": "running",
-            "reason": "",
-            "created_at": "2026-11-27T09:14:00Z",
-            "replay": "replay_01kb0y6q2m8w4s7x5t9c",
-        }
-    ],
+BACKFILL_EXAMPLE: Final = {
+    "id": "backfill_01kb0y5h8c3n6r9v2q4d",
+    "destination": "warehouse",
+    "revision": 9,
+    "beginning": "earliest",
+    "state": "running",
+    "reason": "",
+    "created_at": "2026-11-27T09:14:00Z",
+    "replay": "replay_01kb0y6q2m8w4s7x5t9c",
 }
+BACKFILLS_EXAMPLE: Final = {"next": None, "previous": None, "results": [BACKFILL_EXAMPLE]}
 REPLAYS_EXAMPLE: Final = {"next": None, "previous": None, "results": [REPLAY_EXAMPLE]}
 REPLAY_UNITS_EXAMPLE: Final = {
     "bin": "dead",

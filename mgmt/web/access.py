@@ -25,6 +25,7 @@ from mgmt.models import (
     AlertChannel,
     ApiKey,
     ApiToken,
+    Backfill,
     CatalogueLink,
     DeadLetter,
     Destination,
@@ -259,6 +260,12 @@ def get_replay(user: User, pipe_id: str, replay_id: str, need: str = READ) -> Re
     """Return a replay of one of the user's pipes. Raises ObjectDoesNotExist, Forbidden."""
     rows = Replay.objects.select_related("pipe", "by", "backfill")
     return rows.get(pipe=get_pipe(user, pipe_id, need), id=storable(replay_id))
+
+
+def get_backfill(user: User, pipe_id: str, backfill_id: str, need: str = READ) -> Backfill:
+    """Return a backfill of one of the user's pipes. Raises ObjectDoesNotExist, Forbidden."""
+    rows = Backfill.objects.select_related("pipe", "replay")
+    return rows.get(pipe=get_pipe(user, pipe_id, need), id=storable(backfill_id))
 
 
 def get_shadow(user: User, pipe_id: str, shadow_id: str, need: str = READ) -> Shadow:

@@ -9,7 +9,7 @@ from django.urls.converters import StringConverter
 class RowId(StringConverter):
     """Path converter of a row's id: a prefix and 20 characters (mgmt.ids)."""
 
-    regex = r"[a-z]{2,6}_[0-9a-z]{20}"
+    regex = r"[a-z]{2,8}_[0-9a-z]{20}"
 
 
 class SpecName(StringConverter):

@@ -179,6 +179,11 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
         409, "A replay is under way", "A tenant has one replay at a time. Wait until it has ended, or abort it."
     ),
     "nothing-to-replay": ProblemType(409, "There is no event to replay", "`detail` gives the reason and a remedy."),
+    "backfill-started": ProblemType(
+        409,
+        "The backfill has a replay",
+        "`detail` names the replay. Pause, resume or abort it instead; after its end, repeat what failed.",
+    ),
     "shadow-under-way": ProblemType(
         409, "A shadow run is under way", "A tenant has one shadow run at a time. Wait until it has ended, or stop it."
     ),

@@ -1,5 +1,6 @@
 """Services of backfills: a new destination gets the earlier events that its `from` names, by one replay."""
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -15,11 +16,20 @@ from dataplane.spec import (
     beginning_of,
     destination_of,
 )
+from mgmt.audit.services import record
 from mgmt.cells.queries.pipe_migrations import last_switch_after
-from mgmt.errors import InvalidValue, NothingToReplayError, PipeClosedError, ReplayInProgressError, ServiceError
-from mgmt.models import Backfill, Destination, PipeRevision, Ramp, Replay
+from mgmt.errors import (
+    BackfillStartedError,
+    InvalidValue,
+    NothingToReplayError,
+    PipeClosedError,
+    PipePausedError,
+    ReplayInProgressError,
+    ServiceError,
+)
+from mgmt.models import Backfill, Destination, Pipe, PipeRevision, Ramp, Replay, User
 from mgmt.quotas.queries import quotas_for
-from mgmt.replays.services.replays import ReplayRequest, start_replay
+from mgmt.replays.services.replays import ReplayRequest, check_replay, start_replay
 from mgmt.replays.unsent import unsent_revisions
 
 # After a revision has become live. All ingest replicas stamp with it by then: they hold that record before the revision
@@ -73,8 +83,62 @@ def start_backfills(*, now: datetime) -> int:
         except ReplayInProgressError as exc:
             busy.add(tenant)
             reason = str(exc)[:REASON_CHARS]
-            rows.filter(pipe__tenant=tenant).exclude(id__in=examined).exclude(reason=reason).update(reason=reason)
+            # Without a join, so that Postgres checks a row that was cancelled meanwhile again, and leaves it.
+            theirs = rows.filter(pipe__in=Pipe.objects.filter(tenant=tenant))
+            theirs.exclude(id__in=examined).exclude(reason=reason).update(reason=reason)
     return advanced
+
+
+@transaction.atomic
+def cancel_backfill(*, backfill: Backfill, by: User, now: datetime) -> bool:
+    """End a waiting backfill without a replay. Returns False if it has ended without one already.
+
+    Raises BackfillStartedError if it has a replay.
+    """
+    _lock(backfill)
+    if not backfill.is_waiting:
+        return False
+    _move(backfill, "backfill.cancelled", by, ended_at=now)
+    return True
+
+
+@transaction.atomic
+def retry_backfill(*, backfill: Backfill, by: User, now: datetime) -> bool:
+    """Make a backfill that has ended without a replay wait for one again. Returns False if it waits already.
+
+    Raises BackfillStartedError if it has a replay; PipeClosedError, NothingToReplayError, MigrationInProgressError if
+    it could get none now, for a reason that does not pass by waiting.
+    """
+    _lock(backfill)
+    if backfill.is_waiting:
+        return False
+    with suppress(DestinationNotActiveError, PipePausedError, ReplayInProgressError, InvalidValue):
+        check_replay(pipe=backfill.pipe, request=_request(backfill, now), by=None, now=now)
+    _move(backfill, "backfill.retried", by, ended_at=None)
+    return True
+
+
+def _lock(backfill: Backfill) -> None:
+    """Lock a backfill without a replay, and read it again. Raises BackfillStartedError.
+
+    `_advance` skips a locked row and holds the lock while it creates the replay, so either this change is made or the
+    replay is created. The lock also keeps the state before, which the audit entry names.
+    """
+    backfill.refresh_from_db(from_queryset=Backfill.objects.select_for_update())
+    if (replay := backfill.replay) is not None:
+        found = f"The backfill of {backfill.destination} has replay {replay.id}, which is {replay.state}."
+        if replay.is_under_way:
+            raise BackfillStartedError(f"{found} Pause, resume or abort the replay instead.")
+        raise BackfillStartedError(f"{found} Repeat what failed in it, or start a replay with the same revisions.")
+
+
+def _move(backfill: Backfill, action: str, by: User, *, ended_at: datetime | None) -> None:
+    before = {"state": backfill.state}
+    backfill.ended_at, backfill.reason = ended_at, ""
+    backfill.save(update_fields=["ended_at", "reason"])
+    after = {"state": backfill.state}
+    record(pipe=backfill.pipe, by=by, action=action, target=backfill, before=before, after=after)
+    log.info(action, pipe=backfill.pipe_id, destination=backfill.destination, **after)
 
 
 @transaction.atomic

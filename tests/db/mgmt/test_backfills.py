@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import pytest
 from django.db import connection
-from django.utils import timezone
 
 from controlplane.observer.tasks import tend
 from controlplane.provisioner.records import desired_records
@@ -15,7 +14,6 @@ from dataplane.spec import DestinationSpec, SpecError, destination_of
 from dataplane.tables.records import ReplayRecord, replay_key
 from mgmt.models import Backfill, Cell, Destination, Pipe, PipeMigration, PipeRevision, Ramp, Replay, Tenant, User
 from mgmt.replays.services import backfills
-from mgmt.replays.services.backfills import SETTLED
 from mgmt.replays.services.replays import LONGEST
 from mgmt.services import (
     abort_replay,
@@ -33,12 +31,11 @@ from mgmt.services import (
     set_quota,
     start_backfills,
 )
+from tests.db.backfills import LIVE_AT, NOW
 from tests.db.cast import MakeSpec
 from tests.db.replays import publish, replay_facts
 
-LIVE_AT: Final = timezone.now()
 CREATED: Final = LIVE_AT - timedelta(days=30)
-NOW: Final = LIVE_AT + SETTLED
 FEED: Final = {"type": "topic", "from": "earliest"}
 State = PipeRevision.State
 NextRevision = Callable[..., PipeRevision]

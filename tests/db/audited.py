@@ -39,6 +39,7 @@ from mgmt.models import (
 from mgmt.registry.drafts import SchemaDraft
 from mgmt.replays.services import repeats
 from mgmt.tenancy.secrets import decrypt, encrypt
+from tests.db.backfills import new_destinations
 from tests.db.console.test_rejection_pages import ORDER, reject
 from tests.db.console.truth import go_live
 from tests.db.console.undelivered import open_alert, store_dead, store_held
@@ -293,6 +294,17 @@ def replay_failed(scene: Scene) -> Mapping[str, Any]:
     replay_facts(replay, range(10), delivered=range(6), dead=[6])
     Replay.objects.update(state="done")
     return {"replay": replay.id}
+
+
+def backfill_waiting(scene: Scene) -> Mapping[str, Any]:
+    (row,) = new_destinations(scene.pipe, "feed")
+    return {"backfill": row.id}
+
+
+def backfill_cancelled(scene: Scene) -> Mapping[str, Any]:
+    (row,) = new_destinations(scene.pipe, "feed")
+    services.cancel_backfill(backfill=row, by=scene.alice, now=timezone.now())
+    return {"backfill": row.id}
 
 
 def shadowing(scene: Scene) -> Mapping[str, Any]:

@@ -32,6 +32,8 @@ from tests.db.audited import (
     alerted,
     an_invitation,
     assert_no_secret,
+    backfill_cancelled,
+    backfill_waiting,
     bearer,
     cells,
     closed,
@@ -156,6 +158,8 @@ CHANGES: Final = [
     page(f"{P}/replays/{{replay}}/resume/", "replay.resumed", prepare=replay_paused),
     page(f"{P}/replays/{{replay}}/abort/", "replay.aborted", prepare=replaying),
     page(f"{P}/replays/{{replay}}/repeat-failed/", "replay.started", prepare=replay_failed),
+    page(f"{P}/backfills/{{backfill}}/cancel/", "backfill.cancelled", prepare=backfill_waiting),
+    page(f"{P}/backfills/{{backfill}}/retry/", "backfill.retried", prepare=backfill_cancelled),
     page(
         f"{P}/shadows/new/",
         "shadow.started",

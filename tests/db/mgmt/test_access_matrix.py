@@ -14,6 +14,7 @@ from mgmt.models import (
     Admission,
     Alert,
     ApiToken,
+    Backfill,
     Cell,
     DeadLetter,
     Membership,
@@ -223,6 +224,8 @@ NEEDS = {
     ("post", "/api/v1/pipes/{pipe}/replays/{replay}/resume/"): access.MOVE_MESSAGES,
     ("post", "/api/v1/pipes/{pipe}/replays/{replay}/abort/"): access.MOVE_MESSAGES,
     ("post", "/api/v1/pipes/{pipe}/replays/{replay}/repeat-failed/"): access.MOVE_MESSAGES,
+    ("post", "/api/v1/pipes/{pipe}/backfills/{backfill}/cancel/"): access.MOVE_MESSAGES,
+    ("post", "/api/v1/pipes/{pipe}/backfills/{backfill}/retry/"): access.MOVE_MESSAGES,
     ("post", "/api/v1/pipes/{pipe}/shadows/"): access.PUBLISH_REVISION,
     ("post", "/api/v1/pipes/{pipe}/shadows/{shadow}/stop/"): access.MOVE_MESSAGES,
     ("post", "/api/v1/pipes/{pipe}/shadows/{shadow}/promote/"): access.PUBLISH_REVISION,
@@ -305,6 +308,7 @@ def test_role_may_do_exactly_what_the_table_allows(
         "pipes/{pipe}/replays/{replay}/units/",
         "pipes/{pipe}/replays/{replay}/losses/",
         "pipes/{pipe}/replays/{replay}/timing/",
+        "pipes/{pipe}/backfills/{backfill}/",
         "pipes/{pipe}/shadows/{shadow}/",
         "pipes/{pipe}/alerts/{alert}/",
         "pipes/{pipe}/dead-letters/{letter}/",
@@ -379,6 +383,7 @@ def delivery_rows(pipe: Pipe) -> dict[str, Any]:
         until=now,
         rate_per_s=50.0,
     )
+    backfill = Backfill.objects.create(pipe=pipe, destination="crm", revision=1, beginning="earliest", created_at=now)
     shadow = Shadow.objects.create(
         tenant=pipe.tenant,
         pipe=pipe,
@@ -397,7 +402,7 @@ def delivery_rows(pipe: Pipe) -> dict[str, Any]:
     SsoConnection.objects.create(tenant=pipe.tenant, issuer="https://idp.example.com", client_id="x", created_at=now)
     SsoDomain.objects.create(tenant=pipe.tenant, domain="acme.example", token="t", verified_at=now)
     rows |= {"account": account, "token": _token_of(by, pipe.tenant), "invitation": invitation}
-    return rows | {"rejection": rejection, "link": link, "replay": replay, "shadow": shadow}
+    return rows | {"rejection": rejection, "link": link, "replay": replay, "backfill": backfill, "shadow": shadow}
 
 
 def _token_of(user: User, tenant: Tenant) -> ApiToken:
@@ -469,6 +474,8 @@ def path_of(route: Route, pipe: Pipe, *, missing: bool = False) -> str:
         "move": "move_00000000000000000000",
         "replay": "replay_00000000000000000000",
         "replay_id": "replay_0",
+        "backfill": "backfill_00000000000000000000",
+        "backfill_id": "backfill_0",
         "shadow": "shadow_00000000000000000000",
         "shadow_id": "shadow_0",
         "channel": "chan_00000000000000000000",

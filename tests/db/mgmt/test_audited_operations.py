@@ -29,6 +29,8 @@ from tests.db.audited import (
     alerted,
     an_invitation,
     assert_no_secret,
+    backfill_cancelled,
+    backfill_waiting,
     bearer,
     cells,
     closed,
@@ -152,6 +154,8 @@ CHANGES: Final = [
     Change("post", f"{P}/replays/{{replay}}/resume/", ["replay.resumed"], replay_paused),
     Change("post", f"{P}/replays/{{replay}}/abort/", ["replay.aborted"], replaying),
     Change("post", f"{P}/replays/{{replay}}/repeat-failed/", ["replay.started"], replay_failed),
+    Change("post", f"{P}/backfills/{{backfill}}/cancel/", ["backfill.cancelled"], backfill_waiting),
+    Change("post", f"{P}/backfills/{{backfill}}/retry/", ["backfill.retried"], backfill_cancelled),
     Change(
         "post",
         f"{P}/shadows/",

@@ -151,7 +151,7 @@ class RetryBackfillView(View):
     def post(self, _request: Request, pipe: str, backfill: str) -> Response:
         """Let a backfill that was cancelled or not started wait for its replay again. One that waits is returned as is.
 
-        It is refused if it would not be started for the same or another lasting reason, which `detail` gives.
+        It is refused if it would end without a replay again; `detail` gives the reason.
         """
         row = access.get_backfill(self.user, pipe, backfill, access.MOVE_MESSAGES)
         retry_backfill(backfill=row, by=self.user, now=timezone.now())

@@ -20,10 +20,12 @@ class BackfillOut:
     """Earlier events for a new destination: a replay that Penstock starts.
 
     Attributes:
+        id (str): Id of the backfill.
         destination (str): Name of the new destination.
         revision (int): Number of the revision that brought the destination.
         beginning (str): `from` of the destination in that revision.
         state (str): * `waiting` - waiting
+            * `cancelled` - cancelled
             * `not started` - not started
             * `running` - running
             * `paused` - paused
@@ -31,11 +33,12 @@ class BackfillOut:
             * `aborted` - aborted
             * `done` - done
             * `failed` - failed
-        reason (str): Why it waits, or why it was not started.
+        reason (str): Why it waits, or why it was not started; empty for any other state.
         created_at (datetime.datetime): When the revision became live.
         replay (None | str): Id of the replay.
     """
 
+    id: str
     destination: str
     revision: int
     beginning: str
@@ -46,6 +49,8 @@ class BackfillOut:
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        id = self.id
+
         destination = self.destination
 
         revision = self.revision
@@ -65,6 +70,7 @@ class BackfillOut:
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
+                "id": id,
                 "destination": destination,
                 "revision": revision,
                 "beginning": beginning,
@@ -80,6 +86,8 @@ class BackfillOut:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
+        id = d.pop("id")
+
         destination = d.pop("destination")
 
         revision = d.pop("revision")
@@ -100,6 +108,7 @@ class BackfillOut:
         replay = _parse_replay(d.pop("replay"))
 
         backfill_out = cls(
+            id=id,
             destination=destination,
             revision=revision,
             beginning=beginning,

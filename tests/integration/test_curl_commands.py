@@ -392,7 +392,8 @@ def variables_of(pipe: Pipe, tenant: Tenant, alice: User, hosts: TableService) -
     token, _ = services.create_token(tenant=tenant, user=alice, by=alice, name="old", scope="read", days=1, now=now)
     return {
         "TENANT": tenant.id, "PIPE": pipe.id, "TABLE": table.id, "KEY": key.id, "TOKEN": token.id,
-        "ACCOUNT": account.id, "REPLAY": rows["replay"].id, "SHADOW": rows["shadow"].id,
+        "ACCOUNT": account.id, "REPLAY": rows["replay"].id, "BACKFILL": rows["backfill"].id,
+        "SHADOW": rows["shadow"].id,
         "TABLE_URL": f"{hosts.url}/v1/tables/{table.id}",
         "ACCESS_TOKEN": hosts.token(table.id, tenant.id, table.name),
     }  # fmt: skip

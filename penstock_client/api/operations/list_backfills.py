@@ -69,7 +69,9 @@ def sync_detailed(
 ) -> Response[BackfillPageOut]:
     """List the backfills of a pipe: earlier events for new destinations with `from`, newest first.
 
-    Each is delivered by one replay, which is paused, resumed and aborted like any other.
+    Each is delivered by one replay, which is paused, resumed and aborted like any other. Until it has a
+    replay, it
+    can be cancelled.
 
     Args:
         pipe (str):
@@ -106,7 +108,9 @@ def sync(
 ) -> BackfillPageOut | None:
     """List the backfills of a pipe: earlier events for new destinations with `from`, newest first.
 
-    Each is delivered by one replay, which is paused, resumed and aborted like any other.
+    Each is delivered by one replay, which is paused, resumed and aborted like any other. Until it has a
+    replay, it
+    can be cancelled.
 
     Args:
         pipe (str):
@@ -138,7 +142,9 @@ async def asyncio_detailed(
 ) -> Response[BackfillPageOut]:
     """List the backfills of a pipe: earlier events for new destinations with `from`, newest first.
 
-    Each is delivered by one replay, which is paused, resumed and aborted like any other.
+    Each is delivered by one replay, which is paused, resumed and aborted like any other. Until it has a
+    replay, it
+    can be cancelled.
 
     Args:
         pipe (str):
@@ -173,7 +179,9 @@ async def asyncio(
 ) -> BackfillPageOut | None:
     """List the backfills of a pipe: earlier events for new destinations with `from`, newest first.
 
-    Each is delivered by one replay, which is paused, resumed and aborted like any other.
+    Each is delivered by one replay, which is paused, resumed and aborted like any other. Until it has a
+    replay, it
+    can be cancelled.
 
     Args:
         pipe (str):

@@ -58,6 +58,7 @@ from mgmt.messages.queries.last_event import newest_positions  # noqa: E402
 from mgmt.models import (  # noqa: E402
     Admission,
     AlertChannel,
+    Backfill,
     Cell,
     Finding,
     Membership,
@@ -192,8 +193,8 @@ def set_lanes(wanted: str) -> dict[str, Any]:
 
 
 def after() -> dict[str, Any]:
-    """Create a closed pipe, a paused one, a held ramp, one with unusual patterns, two in admission, replays, shadow
-    runs, a slow redrive, and a migration to another cell that waits for it.
+    """Create a closed pipe, a paused one, a held ramp, one with unusual patterns, two in admission, replays, a
+    cancelled backfill, shadow runs, a slow redrive, and a migration to another cell that waits for it.
     """
     refunds, patience = Pipe.objects.get(name="refunds"), Patience(LIVE_S)
     while not refunds.revisions.filter(number=1, state=PipeRevision.State.LIVE).exists():
@@ -203,6 +204,7 @@ def after() -> dict[str, Any]:
     _watch(Pipe.objects.get(name="visits"))
     _break_sequence(Pipe.objects.get(name="visits"))
     _replay(Pipe.objects.get(name="visits"))
+    _backfill(Pipe.objects.get(name="visits"))
     _shadow(Pipe.objects.get(name="visits"))
     _reject(Pipe.objects.get(name="quiet"), User.objects.get(username="alice"))
     services.close_pipe(pipe=Pipe.objects.get(name="archive"))
@@ -286,6 +288,14 @@ def _ramp(pipe: Pipe) -> None:
     revision = services.publish_revision(pipe=pipe, spec=spec, based_on=1, author=alice)
     services.begin_ramp(revision=revision, share=25, now=timezone.now())
     services.hold_ramp(ramp=Ramp.objects.get(revision=revision), by=alice, now=timezone.now())
+
+
+def _backfill(pipe: Pipe) -> None:
+    """Store a cancelled backfill, so that a page offers to retry it."""
+    now = timezone.now()
+    Backfill.objects.create(
+        pipe=pipe, destination="counter", revision=1, beginning="earliest", created_at=now, ended_at=now
+    )
 
 
 def _replace(pipe: Pipe) -> None:

@@ -57,8 +57,8 @@ SIGNED_OUT = {
     "shared_subject",
     "portal",
 }
-# While a redrive, replay or shadow run is under way, or a ramp continues.
-SHOWN_FOR_A_WHILE = {"abort_redrive", "hold_ramp", "pause_replay", "stop_shadow"}
+# While a redrive, replay or shadow run is under way, a backfill waits, or a ramp continues.
+SHOWN_FOR_A_WHILE = {"abort_redrive", "cancel_backfill", "hold_ramp", "pause_replay", "stop_shadow"}
 FOR_STAFF_OF_THE_TENANT = {"move_to_own_cell"}  # tests/db/console/test_hot_partition_alert.py
 LOOK = ROOT / "var" / "look"  # the screenshots of the long tests
 EVENTS_S = 8.0

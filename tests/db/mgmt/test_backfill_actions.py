@@ -22,6 +22,7 @@ from mgmt.services import (
     request_migration,
     retry_backfill,
     start_backfills,
+    start_replay,
 )
 from tests.db.backfills import NOW, new_destinations, wait_until_blocked
 from tests.db.cast import MakeClient, MakeSpec
@@ -226,10 +227,8 @@ def test_cancel_while_the_replay_is_created_is_refused(
     feed: Backfill, alice: User, run: Run, monkeypatch: pytest.MonkeyPatch
 ):
     is_created, may_commit = Event(), Event()
-    start = backfills.start_replay
-
     def start_and_wait(**kwargs: Any) -> Replay:
-        replay = start(**kwargs)
+        replay = start_replay(**kwargs)
         is_created.set()
         assert may_commit.wait(20)
         return replay

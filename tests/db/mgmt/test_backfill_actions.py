@@ -227,6 +227,7 @@ def test_cancel_while_the_replay_is_created_is_refused(
     feed: Backfill, alice: User, run: Run, monkeypatch: pytest.MonkeyPatch
 ):
     is_created, may_commit = Event(), Event()
+
     def start_and_wait(**kwargs: Any) -> Replay:
         replay = start_replay(**kwargs)
         is_created.set()

@@ -138,7 +138,7 @@ def _move(backfill: Backfill, action: str, by: User, *, ended_at: datetime | Non
     backfill.save(update_fields=["ended_at", "reason"])
     after = {"state": backfill.state}
     record(pipe=backfill.pipe, by=by, action=action, target=backfill, before=before, after=after)
-    log.info(action, pipe=backfill.pipe_id, destination=backfill.destination, **after)
+    log.info(action.replace(".", " "), pipe=backfill.pipe_id, destination=backfill.destination, **after)
 
 
 @transaction.atomic

@@ -59,8 +59,8 @@ class CredentialNeededError(ServiceError):
     def __init__(self, needed: Sequence[NeededCredential]) -> None:
         names = ", ".join(one.destination for one in needed)
         super().__init__(
-            f"The address of {names} changes. A stored credential is sent only to the address it was entered for: "
-            "enter it again."
+            f"The address or access key of {names} changes. A stored credential is used only for those it was entered "
+            "for: enter it again."
         )
         self.needed = needed
 

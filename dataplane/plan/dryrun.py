@@ -15,7 +15,7 @@ from dataplane.plan.encoding import content_type_of, encoding_note
 from dataplane.plan.outbound import address_of, fixed_headers, forwarded_headers, message_headers
 from dataplane.plan.stage import CompiledStage, CompiledSteps, StageError, decode, encode
 from dataplane.plan.template import CompiledTemplate, RenderedRequest
-from dataplane.spec import BasicAuth, BearerAuth, HeaderAuth, HttpDestination, OAuth2, PipeSpec
+from dataplane.spec import BasicAuth, BearerAuth, HeaderAuth, HttpDestination, OAuth2, PipeSpec, S3Destination
 from dataplane.stages.enrich import EmptyTables, TableRows
 from dataplane.stages.steps import DROPPED
 
@@ -259,6 +259,9 @@ class _DryRun:
 
     def _request(self, name: str, unit: _Unit) -> OutboundRequest:
         to = self._spec.destinations[name]
+        if isinstance(to, S3Destination):
+            body, note = self._text(unit.body), bucket_note(to)
+            return OutboundRequest(name, unit.meta.id, "PUT", address_of(to), [], body, note)
         if not isinstance(to, HttpDestination):
             body = self._text(unit.body)
             return OutboundRequest(name, unit.meta.id, "STORE", address_of(to), [], body, encoding_note(to))
@@ -285,6 +288,12 @@ def batch_note(to: HttpDestination) -> str:
         f"{to.batch.format} of up to {to.batch.max_events} messages in one request, with the batch's own id and a "
         f"penstock-batch header; this message is one of them"
     )
+
+
+def bucket_note(to: S3Destination) -> str:
+    """Return the note on the object that the message becomes a part of."""
+    kind = "a Parquet file" if to.format == "parquet" else "JSON lines"
+    return f"{kind} of up to {to.batch.max_events} messages in one object; this message is one of them"
 
 
 def auth_shown(to: HttpDestination) -> list[str]:

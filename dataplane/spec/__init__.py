@@ -1,10 +1,12 @@
 """The pipe spec: one versioned document per revision, used by console, API, command line and data plane."""
 
 from dataplane.spec.beginning import EARLIEST, beginning_at
+from dataplane.spec.bucket import AwsAuth, ObjectSettings, S3Destination
 from dataplane.spec.dedup import DedupSpec
 from dataplane.spec.destination import (
     Auth,
     BasicAuth,
+    BatchLimits,
     BatchSettings,
     BearerAuth,
     HeaderAuth,
@@ -18,6 +20,7 @@ from dataplane.spec.destination import (
 )
 from dataplane.spec.destinations import (
     DestinationSpec,
+    RemoteDestination,
     beginning_of,
     destination_of,
     encoding_of,
@@ -52,7 +55,9 @@ __all__ = [
     "EARLIEST",
     "Auth",
     "AvroEncoding",
+    "AwsAuth",
     "BasicAuth",
+    "BatchLimits",
     "BatchSettings",
     "BearerAuth",
     "CastStep",
@@ -74,8 +79,10 @@ __all__ = [
     "MutualTls",
     "NoAuth",
     "OAuth2",
+    "ObjectSettings",
     "PeekStepSpec",
     "PipeSpec",
+    "RemoteDestination",
     "RemoveStep",
     "RenameStep",
     "RequestTemplate",
@@ -84,6 +91,7 @@ __all__ = [
     "RetryPolicy",
     "RouteRule",
     "RoutesSpec",
+    "S3Destination",
     "SetStep",
     "SourceSpec",
     "SpecError",

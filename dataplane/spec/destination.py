@@ -60,12 +60,22 @@ class ResponseRule(Struct, forbid_unknown_fields=True, frozen=True):
     then: Literal["delivered", "retry", "dead", "throttle"]
 
 
-class BatchSettings(Struct, forbid_unknown_fields=True, frozen=True):
+MaxEvents = Annotated[int, Meta(ge=1, le=1_000)]
+MaxBytes = Annotated[int, Meta(ge=1_024, le=4 * 1024 * 1024)]
+MaxWaitMs = Annotated[int, Meta(ge=0, le=30_000)]
+
+
+class BatchLimits(Struct, forbid_unknown_fields=True, frozen=True):
+    """Limits of a request with several messages."""
+
+    max_events: MaxEvents = 100
+    max_bytes: MaxBytes = 256 * 1024
+    max_wait_ms: MaxWaitMs = 1_000
+
+
+class BatchSettings(BatchLimits, frozen=True):
     """Several messages in one request, sent when a limit is reached or the oldest has waited `max_wait_ms`."""
 
-    max_events: Annotated[int, Meta(ge=1, le=1_000)] = 100
-    max_bytes: Annotated[int, Meta(ge=1_024, le=4 * 1024 * 1024)] = 256 * 1024
-    max_wait_ms: Annotated[int, Meta(ge=0, le=30_000)] = 1_000
     format: Literal["json-array", "ndjson", "cloudevents"] = "json-array"
 
 

@@ -7,13 +7,15 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET
 
+from dataplane.spec.bucket import AwsAuth, S3Destination, check_bucket
 from dataplane.spec.destination import HttpDestination, OAuth2, check_http
 from dataplane.spec.encoding import Encoding
 from dataplane.spec.guard import plain_host
 from dataplane.spec.storage import LakeDestination, TableDestination, TopicDestination, check_table, check_topic
 
 _PORTS: Final = {"http": 80, "https": 443}
-DestinationSpec = HttpDestination | LakeDestination | TopicDestination | TableDestination
+RemoteDestination = HttpDestination | S3Destination  # requests to a URL, with a credential
+DestinationSpec = RemoteDestination | LakeDestination | TopicDestination | TableDestination
 
 
 def check_destination(path: str, destination: DestinationSpec) -> None:
@@ -21,6 +23,8 @@ def check_destination(path: str, destination: DestinationSpec) -> None:
     match destination:
         case HttpDestination():
             check_http(path, destination)
+        case S3Destination():
+            check_bucket(path, destination)
         case TopicDestination():
             check_topic(path, destination)
         case TableDestination():
@@ -36,14 +40,21 @@ def destination_of(config: Mapping[str, Any]) -> DestinationSpec:
 def endpoint_of(to: DestinationSpec) -> str:
     """Return the recipient of a destination's credential: scheme, host and port of its URL, and its token URL if any.
 
+    For a bucket it also names the access key, because each has a secret of its own.
+
     A stored credential belongs to one endpoint: a change of the endpoint requires that it is entered again.
     """
-    if not isinstance(to, HttpDestination):
+    if not isinstance(to, RemoteDestination):
         return ""
     parts = urlsplit(to.url)
     port = parts.port or _PORTS[parts.scheme]
     origin = f"{parts.scheme}://{plain_host(parts.hostname or '')}:{port}"
-    return f"{origin} {to.auth.token_url}" if isinstance(to.auth, OAuth2) else origin
+    match to.auth:
+        case OAuth2(token_url):
+            return f"{origin} {token_url}"
+        case AwsAuth(access_key_id):
+            return f"{origin} {access_key_id}"
+    return origin
 
 
 def with_type(part: Any) -> Any:
@@ -53,7 +64,7 @@ def with_type(part: Any) -> Any:
 
 def encoding_of(to: DestinationSpec) -> Encoding | None:
     """Return the encoding of a destination's events; None for JSON."""
-    if isinstance(to, TableDestination) or to.encoding is UNSET:
+    if isinstance(to, TableDestination | S3Destination) or to.encoding is UNSET:
         return None
     return to.encoding
 

@@ -177,7 +177,8 @@ class DestinationRecord(Struct, tag="destination", tag_field="kind", frozen=True
     to:         address, limits, rules and kind of auth, as in the live spec
     secrets:    Fernet tokens of signing secrets (`whsec_...`, or `whsk_...` for ed25519), newest first; each signs
     credential: Fernet token of the auth's secret as JSON: {"value"} | {"password"} | {"client_secret"} |
-                {"certificate", "key"}, each with the `endpoint` that it was entered for; "" if there is none
+                {"certificate", "key"} | {"secret_access_key"}, each with the `endpoint` that it was entered for; ""
+                if there is none
     since_us:   when it entered this state, in microseconds since 1970; 0 if unknown
     table:      id of the look-up table, of a destination of type table; "" for all others
     schema:     the version of a subject that `to.encoding` names; None for JSON

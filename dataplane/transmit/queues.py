@@ -17,10 +17,10 @@ from dataplane.causes import Cause
 from dataplane.ledger.facts import Fact
 from dataplane.plan import StageError
 from dataplane.runtime.lanes.context import LaneContext
-from dataplane.spec import BatchSettings
-from dataplane.transmit.deliveries.batches import CONTENT_TYPES, ITEM_BYTES, batch_body, next_batch
+from dataplane.spec import BatchLimits
+from dataplane.transmit.deliveries.batches import ITEM_BYTES, next_batch
 from dataplane.transmit.deliveries.delivery import Delivery, DeliveryBatch
-from dataplane.transmit.deliveries.rendered_delivery import RequestOf, batch_headers, request_of
+from dataplane.transmit.deliveries.rendered_delivery import RequestOf, batch_request_of, request_of
 from dataplane.transmit.destinations.targets import DestinationTarget, QueueAction
 from dataplane.transmit.destinations.token_requests import begin_fetch
 from dataplane.transmit.http.sender import HOST_ERRORS, REQUEST_INVALID, HttpRequest, HttpSender
@@ -230,24 +230,23 @@ class DeliveryQueues:
                 if rate is not None:
                     rate.take()
 
-    def _send_batches(self, target: DestinationTarget, batch: BatchSettings, room: int, now_s: float) -> None:
+    def _send_batches(self, target: DestinationTarget, batch: BatchLimits, room: int, now_s: float) -> None:
         """Begin as many batches as `room` allows. A rate limit counts requests, not messages."""
         queue = target.queue
         while room > 0 and (members := next_batch(queue, batch, now_s)):
             _take_first(queue, members)
             members = [send for send in members if self._may_begin(send)]
             if members:
-                self._begin_batch(target, members, batch)
+                self._begin_batch(target, members)
                 room -= 1
                 if target.rate is not None:
                     target.rate.take()
 
-    def _begin_batch(self, target: DestinationTarget, members: list[Delivery], batch: BatchSettings) -> None:
+    def _begin_batch(self, target: DestinationTarget, members: list[Delivery]) -> None:
         number = members[0].together or next(self._numbers)
         now_us, now_s = _now_us(), time.monotonic()
         try:
-            body = batch_body(members, batch.format)
-            headers = batch_headers(target, members, body, CONTENT_TYPES[batch.format], now_us // 1_000_000)
+            request = batch_request_of(target, members, now_us // 1_000_000)
         except HOST_ERRORS:
             raise
         except Exception:
@@ -263,9 +262,9 @@ class DeliveryQueues:
             send.request_begins(now_s)
             send.meta.first_us = send.meta.first_us or now_us
         keep_bytes = target.keep_bytes + ITEM_BYTES * len(members)
-        url, identity = target.record.to.url, target.secrets.identity
+        token, identity = DeliveryBatch(target, members), target.secrets.identity
         self._sender.begin(
-            HttpRequest(DeliveryBatch(target, members), url, headers, body, target.timeout_ms, keep_bytes, identity)
+            HttpRequest(token, *request, target.timeout_ms, keep_bytes, identity=identity, method=target.method)
         )
 
     def _part(self, target: DestinationTarget, members: list[Delivery]) -> None:
@@ -357,11 +356,10 @@ class DeliveryQueues:
         elif self._may_begin(send):
             if target.rate is not None:
                 target.rate.take()
-            batch = target.record.to.batch
-            if batch is None:
+            if target.record.to.batch is None:
                 self._begin(send)
             else:
-                self._begin_batch(target, [send], batch)
+                self._begin_batch(target, [send])
 
     def _schedule_retry(self, send: Delivery, wait_s: float, now_s: float) -> None:
         """Schedule a retry after `wait_s` and a jitter, or dead-letter a message whose retry horizon would be exceeded.

@@ -60,10 +60,12 @@ class TransmitTracing:
         span.end()
 
     def _begin(self, send: Delivery, tries: int, parent: str, start_us: int | None) -> Any:
-        posts = send.target.posts
-        attributes = _span_attributes(send, tries) | (_http_attributes(send.target.record.to.url) if posts else _KEPT)
+        target = send.target
+        posts, method = target.posts, target.method
+        attributes = _span_attributes(send, tries)
+        attributes |= _http_attributes(target.record.to.url, method) if posts else _KEPT
         kind: SpanKind = "client" if posts else "producer"
-        return self._tracing.begin("POST" if posts else "send", kind, attributes, parent=parent, start_us=start_us)
+        return self._tracing.begin(method if posts else "send", kind, attributes, parent=parent, start_us=start_us)
 
 
 class TracedAttemptBook(AttemptBook):
@@ -88,11 +90,11 @@ _KEPT: Final = {"messaging.system": "kafka", "messaging.operation.type": "send"}
 
 
 @lru_cache(maxsize=1_024)
-def _http_attributes(url: str) -> dict[str, Any]:
+def _http_attributes(url: str, method: str) -> dict[str, Any]:
     """Return the attributes of a request. Path, query and user info of its URL are left out: they may be secrets."""
     parts = urlsplit(url)
     return {
-        "http.request.method": "POST",
+        "http.request.method": method,
         "server.address": parts.hostname or "",
         "server.port": parts.port or _PORTS.get(parts.scheme, 0),
         "url.scheme": parts.scheme,

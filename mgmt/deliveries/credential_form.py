@@ -18,6 +18,7 @@ _LABELS: Final = {
     "client_secret": "Client secret",
     "certificate": "Certificate (PEM)",
     "key": "Private key (PEM)",
+    "secret_access_key": "Secret access key",
 }
 _LONG: Final = ("certificate", "key")
 _TEXT: Final = {"class": "form-control", "autocomplete": "new-password", "spellcheck": "false"}

@@ -62,6 +62,7 @@ class CredentialIn(StrictSerializer):
     client_secret = serializers.CharField(required=False, max_length=MAX_CREDENTIAL_CHARS, trim_whitespace=False)
     certificate = serializers.CharField(required=False, max_length=MAX_CREDENTIAL_CHARS, help_text="PEM.")
     key = serializers.CharField(required=False, max_length=MAX_CREDENTIAL_CHARS, help_text="PEM.")
+    secret_access_key = serializers.CharField(required=False, max_length=MAX_CREDENTIAL_CHARS, trim_whitespace=False)
 
 
 class RevisionIn(StrictSerializer):
@@ -74,7 +75,7 @@ class RevisionIn(StrictSerializer):
     credentials = serializers.DictField(
         child=CredentialIn(),
         required=False,
-        help_text="Secrets by destination; required where the scheme, host, port or token URL changes.",
+        help_text="Secrets by destination; required where the scheme, host, port, token URL or access key changes.",
     )
     at_once = serializers.BooleanField(
         required=False,

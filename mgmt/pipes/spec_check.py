@@ -15,11 +15,11 @@ from dataplane.schemas.types import SchemaRejectedError, SchemaType
 from dataplane.spec import (
     ColumnsEncoding,
     DestinationSpec,
-    HttpDestination,
     KafkaSource,
     LakeDestination,
     OAuth2,
     PipeSpec,
+    RemoteDestination,
     SpecError,
     beginning_at,
     beginning_of,
@@ -105,7 +105,7 @@ def check_outbound(path: str, url: str) -> None:
 
 
 def _urls(destination: DestinationSpec) -> Iterator[tuple[str, str]]:
-    if isinstance(destination, HttpDestination):
+    if isinstance(destination, RemoteDestination):
         yield "url", destination.url
     if isinstance(destination.auth, OAuth2):
         yield "auth.token_url", destination.auth.token_url

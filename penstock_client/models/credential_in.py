@@ -24,6 +24,7 @@ class CredentialIn:
         client_secret (str | Unset): Secret of the client, for `oauth2`.
         certificate (str | Unset): PEM.
         key (str | Unset): PEM.
+        secret_access_key (str | Unset): Secret of the access key, for a destination of type `s3`.
     """
 
     value: str | Unset = UNSET
@@ -31,6 +32,7 @@ class CredentialIn:
     client_secret: str | Unset = UNSET
     certificate: str | Unset = UNSET
     key: str | Unset = UNSET
+    secret_access_key: str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -43,6 +45,8 @@ class CredentialIn:
         certificate = self.certificate
 
         key = self.key
+
+        secret_access_key = self.secret_access_key
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -57,6 +61,8 @@ class CredentialIn:
             field_dict["certificate"] = certificate
         if key is not UNSET:
             field_dict["key"] = key
+        if secret_access_key is not UNSET:
+            field_dict["secret_access_key"] = secret_access_key
 
         return field_dict
 
@@ -73,12 +79,15 @@ class CredentialIn:
 
         key = d.pop("key", UNSET)
 
+        secret_access_key = d.pop("secret_access_key", UNSET)
+
         credential_in = cls(
             value=value,
             password=password,
             client_secret=client_secret,
             certificate=certificate,
             key=key,
+            secret_access_key=secret_access_key,
         )
 
         credential_in.additional_properties = d

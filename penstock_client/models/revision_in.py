@@ -26,8 +26,8 @@ class RevisionIn:
     Attributes:
         spec (PipeSpec):
         based_on (int): Number of the newest revision that you read.
-        credentials (RevisionInCredentials | Unset): Secrets by destination; required where the scheme, host, port or
-            token URL changes.
+        credentials (RevisionInCredentials | Unset): Secrets by destination; required where the scheme, host, port,
+            token URL or access key changes.
         at_once (bool | None | Unset): True: it takes all keys at once; false: it ramps. By default it takes all keys at
             once only if Penstock paused the pipe because the live revision fails.
     """

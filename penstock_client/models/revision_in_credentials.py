@@ -19,7 +19,7 @@ T = TypeVar("T", bound="RevisionInCredentials")
 
 @_attrs_define
 class RevisionInCredentials:
-    """Secrets by destination; required where the scheme, host, port or token URL changes."""
+    """Secrets by destination; required where the scheme, host, port, token URL or access key changes."""
 
     additional_properties: dict[str, CredentialIn] = _attrs_field(init=False, factory=dict)
 

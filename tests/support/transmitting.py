@@ -17,7 +17,7 @@ from dataplane.tables.signals import DestinationSignal, encode_signal, signal_ke
 from dataplane.transmit import key_order
 from dataplane.transmit import work as module
 from dataplane.transmit.destinations import breaker_gossip
-from dataplane.transmit.http.sender import MAX_TRANSFERS, HttpRequest, HttpResponse
+from dataplane.transmit.http.sender import MAX_TRANSFERS, HttpRequest, HttpResponse, RequestIdentity
 from dataplane.transmit.work import TransmitWork
 from tests.support.memory_lane import MemoryLane, MemoryMessage
 
@@ -34,6 +34,7 @@ class MemorySender:
         self.allowed = allowed
         self.begun: list[Any] = []
         self.requests: list[tuple[str, list[str], bytes, int]] = []
+        self.signed: list[tuple[str, RequestIdentity]] = []  # method and identity of each request
         self._ended: list[HttpResponse] = []
         self.limit = MAX_TRANSFERS
 
@@ -48,6 +49,7 @@ class MemorySender:
     def begin(self, post: HttpRequest) -> None:
         self.begun.append(post.token)
         self.requests.append((post.url, post.headers, post.body, post.timeout_ms))
+        self.signed.append((post.method, post.identity))
 
     def poll(self, wait_s: float) -> Iterator[HttpResponse]:
         assert wait_s < 0.1

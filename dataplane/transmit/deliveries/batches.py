@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from dataplane.ledger.units import format_position
-from dataplane.spec import BatchSettings
+from dataplane.spec import BatchLimits
 from dataplane.stages.decoding import decode_json
 from dataplane.transmit.deliveries.delivery import Delivery
 
@@ -23,7 +23,7 @@ _encode = msgspec.json.Encoder().encode
 _raw = msgspec.json.Decoder(msgspec.Raw)
 
 
-def next_batch(queue: Iterable[Delivery], batch: BatchSettings, now_s: float) -> list[Delivery]:
+def next_batch(queue: Iterable[Delivery], batch: BatchLimits, now_s: float) -> list[Delivery]:
     """Return the members of the next request in the queue's order, or [] while waiting for more is allowed.
 
     They are the first messages of the queue that one replay made, or that are originals: a copy is in no request with
@@ -50,7 +50,7 @@ class _BatchMembers:
         self._size = 0
         self._is_full = False
 
-    def add(self, send: Delivery, batch: BatchSettings) -> bool:
+    def add(self, send: Delivery, batch: BatchLimits) -> bool:
         """Add a message; return False if there is no room for it."""
         members, size = self.members, self._size + len(send.body)
         if members and (
@@ -62,7 +62,7 @@ class _BatchMembers:
         self._size = size
         return True
 
-    def is_due(self, batch: BatchSettings, now_s: float) -> bool:
+    def is_due(self, batch: BatchLimits, now_s: float) -> bool:
         """Return True if the request must not wait for more messages."""
         members = self.members
         waited = now_s - members[0].taken_s >= batch.max_wait_ms / 1_000

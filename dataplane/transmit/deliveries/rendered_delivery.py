@@ -5,14 +5,36 @@ from typing import NamedTuple
 
 from dataplane.ledger.meta import REPLAY_HEADER, Headers, MessageMeta
 from dataplane.plan.outbound import as_json, forwarded_headers, message_headers
+from dataplane.spec import BatchSettings, HttpDestination, S3Destination
 from dataplane.spec.loops import HOPS_HEADER
-from dataplane.transmit.deliveries.batches import batch_id
+from dataplane.transmit.deliveries.batches import CONTENT_TYPES, batch_body, batch_id
 from dataplane.transmit.deliveries.delivery import Delivery
+from dataplane.transmit.deliveries.objects import object_body, object_headers, object_url
 from dataplane.transmit.destinations.targets import DestinationTarget
 from dataplane.transmit.http.signature import sign
 
 
-def batch_headers(
+class RenderedDelivery(NamedTuple):
+    """URL, header lines and body of one attempt."""
+
+    url: str
+    headers: list[str]
+    body: bytes
+
+
+def batch_request_of(target: DestinationTarget, members: Sequence[Delivery], now_s: int) -> RenderedDelivery:
+    """Render an attempt of several messages; `now_s` is the Unix time. Raises ValueError if the spec has no batch."""
+    match target.record.to:
+        case S3Destination() as to:
+            headers = [*target.fixed_headers, *object_headers(to, members)]
+            return RenderedDelivery(object_url(to, members), headers, object_body(to, members))
+        case HttpDestination(url=url, batch=BatchSettings(format=format_)):
+            body = batch_body(members, format_)
+            return RenderedDelivery(url, _batch_headers(target, members, body, CONTENT_TYPES[format_], now_s), body)
+    raise ValueError(f"{target.record.name} has no batch")
+
+
+def _batch_headers(
     target: DestinationTarget, members: Sequence[Delivery], body: bytes, content_type: str, now_s: int
 ) -> list[str]:
     """Return the header lines of a batch request; `now_s` is the Unix time that is signed."""
@@ -29,14 +51,6 @@ def batch_headers(
     if target.signers:
         headers.append(f"webhook-signature: {sign(target.signers, id_, now_s, body)}")
     return headers
-
-
-class RenderedDelivery(NamedTuple):
-    """URL, header lines and body of one attempt of one message."""
-
-    url: str
-    headers: list[str]
-    body: bytes
 
 
 def request_of(send: Delivery, carried: Headers, now_s: int) -> RenderedDelivery:

@@ -12,7 +12,7 @@ from dataplane.ledger.meta import MessageMeta
 from dataplane.plan.encoding import EventEncoder
 from dataplane.plan.outbound import fixed_headers
 from dataplane.plan.template import CompiledTemplate
-from dataplane.spec import AvroEncoding, HttpDestination, LakeDestination, OAuth2, encoding_of
+from dataplane.spec import AvroEncoding, LakeDestination, OAuth2, RemoteDestination, S3Destination, encoding_of
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit.http.secrets import OpenedSecrets
 from dataplane.transmit.http.sender import KEPT_BYTES, MAX_ANSWER_BYTES
@@ -89,7 +89,9 @@ class DestinationTarget:
         """Apply a newer record: queued messages are sent to its address, and the old address's health is forgotten."""
         to = record.to
         self.record, self.lane_share = record, lane_share
-        self.posts = isinstance(to, HttpDestination)
+        self.posts = isinstance(to, RemoteDestination)
+        self.is_bucket = isinstance(to, S3Destination)
+        self.method = "PUT" if self.is_bucket else "POST"
         self.is_lake = isinstance(to, LakeDestination)
         self.ordered = to.ordered
         self.patience_s = QUEUE_WAIT_S + (to.batch.max_wait_ms / 1_000 if to.batch is not None else 0.0)

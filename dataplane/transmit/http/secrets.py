@@ -9,10 +9,10 @@ from cryptography.fernet import InvalidToken
 from msgspec import Struct
 
 from dataplane.causes import Cause
-from dataplane.spec import BasicAuth, BearerAuth, HeaderAuth, MutualTls, OAuth2, endpoint_of
+from dataplane.spec import AwsAuth, BasicAuth, BearerAuth, HeaderAuth, MutualTls, OAuth2, endpoint_of
 from dataplane.tables.records import DestinationRecord
 from dataplane.tables.sealed import Opener, credential_place, signing_place, unbind
-from dataplane.transmit.http.sender import ClientIdentity
+from dataplane.transmit.http.sender import AwsKey, ClientIdentity, RequestIdentity
 from dataplane.transmit.http.signature import Signer, signer
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ class OpenedSecrets(Struct, frozen=True):
     texts:         texts to mask wherever an answer is shown
     headers:       whole header lines that authenticate a request
     client_secret: client secret for OAuth2 token requests
-    identity:      client certificate for mutual TLS
+    identity:      client certificate for mutual TLS, or access key of an S3-compatible store
     """
 
     locked: str = ""
@@ -33,7 +33,7 @@ class OpenedSecrets(Struct, frozen=True):
     texts: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     client_secret: str = ""
-    identity: ClientIdentity | None = None
+    identity: RequestIdentity = None
 
 
 class CredentialMissingError(ValueError):
@@ -53,6 +53,7 @@ class _Credential(Struct, frozen=True):
     client_secret: str = ""
     certificate: str = ""
     key: str = ""
+    secret_access_key: str = ""
 
 
 _credential: Final = msgspec.json.Decoder(_Credential)
@@ -105,9 +106,14 @@ def _auth_secrets(record: DestinationRecord, credential: _Credential) -> OpenedS
             secret = _required(credential.client_secret, "client_secret")
             return OpenedSecrets(client_secret=secret, texts=(secret,))
         case MutualTls():
-            certificate, key = _required(credential.certificate, "certificate"), _required(credential.key, "key")
-            return OpenedSecrets(identity=ClientIdentity(certificate, key), texts=(key,))
-    return OpenedSecrets()
+            certificate, text = _required(credential.certificate, "certificate"), _required(credential.key, "key")
+            identity: RequestIdentity = ClientIdentity(certificate, text)
+        case AwsAuth(access_key_id, region):
+            text = _header_safe(credential.secret_access_key, "secret_access_key")
+            identity = AwsKey(region, access_key_id, text)
+        case _:
+            return OpenedSecrets()
+    return OpenedSecrets(identity=identity, texts=(text,))
 
 
 def _required(secret: str, field: str) -> str:

@@ -48,8 +48,19 @@ class ClientIdentity(Struct, frozen=True):
     key: str
 
 
+class AwsKey(Struct, frozen=True):
+    """Access key that signs requests to S3-compatible stores (AWS Signature Version 4)."""
+
+    region: str
+    access_key_id: str
+    secret: str
+
+
+RequestIdentity = ClientIdentity | AwsKey | None
+
+
 class HttpRequest(Struct):
-    """One POST request. `keep_bytes` of the answer's body are returned with the response."""
+    """One request with a body. `keep_bytes` of the answer's body are returned with the response."""
 
     token: Any
     url: str
@@ -57,7 +68,8 @@ class HttpRequest(Struct):
     body: bytes
     timeout_ms: int
     keep_bytes: int = KEPT_BYTES
-    identity: ClientIdentity | None = None
+    identity: RequestIdentity = None
+    method: str = "POST"
 
 
 class HttpResponse(Struct):
@@ -97,7 +109,7 @@ class _Lent(socket.socket):
 class _Transfer:
     """One reusable easy handle and its current request. Its client identity, or the lack of one, never changes."""
 
-    def __init__(self, policy: HttpPolicy, identity: ClientIdentity | None) -> None:
+    def __init__(self, policy: HttpPolicy, identity: RequestIdentity) -> None:
         self.curl = pycurl.Curl()
         self.identity = identity
         self.token: Any = None
@@ -109,6 +121,7 @@ class _Transfer:
         self._kept: list[bytes] = []
         self._url = ""
         self._timeout_ms = -1
+        self._method = "POST"
         curl = self.curl
         curl.setopt(pycurl.POST, 1)
         curl.setopt(pycurl.NOSIGNAL, 1)
@@ -121,9 +134,14 @@ class _Transfer:
         curl.setopt(pycurl.HEADERFUNCTION, self._header)
         if policy.ca_file:
             curl.setopt(pycurl.CAINFO, policy.ca_file)
-        if identity is not None:
-            curl.setopt(pycurl.SSLCERT_BLOB, identity.certificate.encode())
-            curl.setopt(pycurl.SSLKEY_BLOB, identity.key.encode())
+        match identity:
+            case ClientIdentity(certificate, key):
+                curl.setopt(pycurl.SSLCERT_BLOB, certificate.encode())
+                curl.setopt(pycurl.SSLKEY_BLOB, key.encode())
+            case AwsKey(region, access_key_id, secret):
+                curl.setopt(pycurl.AWS_SIGV4, f"aws:amz:{region}:s3")
+                curl.setopt(pycurl.USERNAME, access_key_id)
+                curl.setopt(pycurl.PASSWORD, secret)
         curl.transfer = self
 
     @property
@@ -145,6 +163,9 @@ class _Transfer:
         if request.timeout_ms != self._timeout_ms:
             self._timeout_ms = request.timeout_ms
             curl.setopt(pycurl.TIMEOUT_MS, max(1, request.timeout_ms))  # 0 would mean no timeout
+        if request.method != self._method:
+            self._method = request.method
+            curl.setopt(pycurl.CUSTOMREQUEST, request.method)
         curl.setopt(pycurl.HTTPHEADER, request.headers)
         curl.setopt(pycurl.POSTFIELDS, request.body)
 
@@ -175,14 +196,14 @@ class _Transfer:
 
 
 class HttpSender:
-    """Sender of up to MAX_TRANSFERS POST requests at once: `begin` starts one, `poll` yields those that ended."""
+    """Sender of up to MAX_TRANSFERS requests at once: `begin` starts one, `poll` yields those that ended."""
 
     def __init__(self, policy: HttpPolicy) -> None:
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_MAXCONNECTS, MAX_TRANSFERS)
         self._policy = policy
         self._free: list[_Transfer] = []
-        self._free_as: dict[ClientIdentity, list[_Transfer]] = {}
+        self._free_as: dict[ClientIdentity | AwsKey, list[_Transfer]] = {}
         self._busy: set[_Transfer] = set()
         self._refused: list[HttpResponse] = []
         self.reads_all_details = True  # read address and times of successful answers, too: this costs a tenth of a send

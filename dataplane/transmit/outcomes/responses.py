@@ -16,7 +16,7 @@ from dataplane.transmit.http.sender import HttpResponse
 from dataplane.transmit.key_order import KeyOrder
 from dataplane.transmit.outcomes.attempts import AttemptBook
 from dataplane.transmit.outcomes.outcomes import Outcomes
-from dataplane.transmit.policy.delivery_verdict import DeliveryOutcome, DeliveryVerdict, judge
+from dataplane.transmit.policy.delivery_verdict import DeliveryOutcome, DeliveryVerdict, judge, judge_bucket
 from dataplane.transmit.policy.retry_after import retry_after_s
 from dataplane.transmit.policy.schedule import RetrySchedule, local_pause_s, next_try
 from dataplane.transmit.queues import IN_PLACE_CAP_US, DeliveryQueues
@@ -171,6 +171,8 @@ def _verdict(target: DestinationTarget, answer: HttpResponse, now_s: float) -> D
         return answer.verdict
     if answer.status == 401 and target.tokens is not None and target.tokens.refused(now_s):
         return _SIGN_IN_AGAIN
+    if target.is_bucket:
+        return judge_bucket(answer.status, answer.curl_code, forbidden=answer.forbidden)
     return judge(answer.status, answer.curl_code, forbidden=answer.forbidden, rules=target.rules, body=answer.body)
 
 

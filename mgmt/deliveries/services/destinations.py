@@ -31,6 +31,7 @@ CREDENTIAL_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "bearer": ("value",),
     "oauth2": ("client_secret",),
     "mtls": ("certificate", "key"),
+    "aws": ("secret_access_key",),
 }
 _ACTIONS: Final = {
     DestinationState.ACTIVE: "destination.resumed",
@@ -38,7 +39,7 @@ _ACTIONS: Final = {
     DestinationState.SUSPENDED: "destination.suspended",
     DestinationState.REMOVED: "destination.removed",
 }
-_ON_ONE_LINE: Final = frozenset({"value", "password", "client_secret"})
+_ON_ONE_LINE: Final = frozenset({"value", "password", "client_secret", "secret_access_key"})
 
 
 def pause_destination(*, destination: Destination, by: User | None = None) -> bool:

@@ -16,16 +16,22 @@ from mgmt.sandbox import checked_spec_of
 
 EVERYTHING: Final = "everything"
 URL_TO_COME: Final = "https://example.com/hooks"
+# Fields that must not be empty, with the values that a dry run uses until they are entered.
+TO_COME: Final[Mapping[str, Mapping[str, str]]] = {
+    "http": {"url": URL_TO_COME},
+    "s3": {"url": "https://s3.example.com/bucket", "region": "us-east-1", "access_key_id": "AKIAIOSFODNN7EXAMPLE"},
+}
 _READING: Final = (
     "version", "sources", "normalize", "enrich", "routes", "transform", "destinations", "type", "op", "url", "path",
     "mode", "rules", "when", "to",
 )  # fmt: skip
 KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "http": ("url",), "topic": ("compacted", "remove_when"), "lake": (), "table": ("table", "key", "remove_when"),
+    "s3": ("url", "region", "access_key_id", "prefix"),
 }  # fmt: skip
 # Formats of the encoding that each kind may have.
 ENCODING_FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
-    "http": ("avro", "confluent"), "topic": ("avro", "confluent"), "lake": ("columns",), "table": (),
+    "http": ("avro", "confluent"), "topic": ("avro", "confluent"), "lake": ("columns",), "table": (), "s3": (),
 }  # fmt: skip
 STARTS_IN_PAST: Final = ("http", "topic")  # kinds that may start with earlier events
 MAX_DIGITS: Final = 18  # of a number; a longer one is left as text
@@ -90,7 +96,7 @@ class DestinationRow:
     """Destination as typed, with its own steps; the other fields depend on the kind.
 
     `format`, `subject` and `version` are those of its encoding; without a format it gets JSON. `beginning` is the
-    document's `from`.
+    document's `from`, `object_format` that of the objects in a bucket.
     `test` is the id of the newest test request to it, "" if there was none.
     """
 
@@ -98,6 +104,10 @@ class DestinationRow:
     was: str = ""
     kind: str = "http"
     url: str = ""
+    region: str = ""
+    access_key_id: str = ""
+    prefix: str = ""
+    object_format: str = ""
     table: str = ""
     key: str = ""
     compacted: str = ""
@@ -108,6 +118,16 @@ class DestinationRow:
     beginning: str = ""
     steps: tuple[StepRow, ...] = ()
     test: str = ""
+
+    @property
+    def missing(self) -> list[str]:
+        """Names of the empty fields that must have a value."""
+        return [name for name in TO_COME.get(self.kind, ()) if not getattr(self, name).strip()]
+
+    def completed(self) -> "DestinationRow":
+        """Return the row with the values of a dry run in the fields that are missing."""
+        values: dict[str, Any] = {name: TO_COME[self.kind][name] for name in self.missing}
+        return replace(self, **values)
 
 
 @dataclass(frozen=True)
@@ -147,9 +167,7 @@ class Draft:
         """Return the spec document for a dry run, which needs no URL and no rule yet. Raises like `document`."""
         if self.as_json:
             return self.document()
-        rows = tuple(
-            row if row.url.strip() or row.kind != "http" else replace(row, url=URL_TO_COME) for row in self.destinations
-        )
+        rows = tuple(row.completed() for row in self.destinations)
         mode = self.mode if any(not rule.empty for rule in self.rules) else EVERYTHING
         return replace(self, destinations=rows, mode=mode).document()
 
@@ -254,6 +272,8 @@ def _source_row(name: str, one: Mapping[str, Any]) -> SourceRow:
 def _destination_row(name: str, one: Mapping[str, Any]) -> DestinationRow:
     kind = one.get("type", "http")
     typed: dict[str, Any] = {field: one.get(field) or "" for field in KINDS[kind]}
+    if kind == "s3":
+        typed["object_format"] = one.get("format", "")
     if "compacted" in typed:
         typed["compacted"] = "yes" if typed["compacted"] else ""
     encoding = one.get("encoding") or {}
@@ -310,6 +330,8 @@ def _destination(row: DestinationRow, base: Mapping[str, Any]) -> dict[str, Any]
         typed = ({"compacted": True} if row.compacted else {}) | (
             {"remove_when": typed["remove_when"]} if removes else {}
         )
+    elif row.kind == "s3":
+        typed["format"] = row.object_format or "jsonl"
     elif not typed.get("remove_when", True):
         typed["remove_when"] = None
     if row.format in ENCODING_FORMATS.get(row.kind, ()):

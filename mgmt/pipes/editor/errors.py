@@ -10,6 +10,7 @@ from mgmt.pipes.editor.draft import DestinationRow, Draft, SourceRow
 
 WHOLE: Final = ""
 URL_NEEDED: Final = "Enter a URL that begins with https:// or http://"
+NEEDED: Final = {"url": URL_NEEDED, "region": "Enter a region", "access_key_id": "Enter an access key ID"}
 _TYPE: Final = re.compile(
     r"^Expected `(?P<type>\w+)(?: \| null)?`"
     r"(?: of length (?P<length><=|>=) (?P<many>\d+)| (?P<bound><=|>=|<|>) (?P<limit>[\d.]+))?"
@@ -79,6 +80,8 @@ _OWN_FIELDS: Final = (
     "id",
     "sequence",
     "url",
+    "region",
+    "access_key_id",
     "table",
     "prefix",
     "compacted",
@@ -190,8 +193,8 @@ def with_missing(draft: Draft) -> Draft:
         for place, row in enumerate(rows):
             if not row.name.strip():
                 missing[f"{of}-{place}-name"] = "Enter a name"
-            if isinstance(row, DestinationRow) and row.kind == "http" and not row.url.strip():
-                missing[f"{of}-{place}-url"] = URL_NEEDED
+            if isinstance(row, DestinationRow):
+                missing |= {f"{of}-{place}-{name}": NEEDED[name] for name in row.missing}
     rest = {place: words for place, words in draft.errors.items() if place not in missing}
     return replace(draft, errors=missing | rest) if missing else draft
 

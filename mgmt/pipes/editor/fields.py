@@ -46,7 +46,10 @@ DESTINATIONS: Final = (
     ("topic", "Kafka topic"),
     ("lake", "Lake table"),
     ("table", "Look-up table"),
+    ("s3", "S3 bucket"),
 )
+OBJECT_FORMATS: Final = (("jsonl", "JSON lines"), ("parquet", "Parquet"))
+ACCESS_KEY_HINT: Final = "After you publish, enter its secret on the page of the destination."
 
 
 @dataclass(frozen=True)
@@ -242,6 +245,9 @@ def _destination(make: _Maker, draft: Draft, row: DestinationRow) -> FormRow:
     ]
     shown = {
         "url": ("URL", "url", "https://example.com/hooks"),
+        "region": ("Region", "text", "eu-central-1"),
+        "access_key_id": ("Access key ID", "text", "AKIAIOSFODNN7EXAMPLE"),
+        "prefix": ("Prefix of keys (optional)", "text", "orders/"),
         "table": ("Look-up table", "text", "customers"),
         "key": ("Row key", "expression", "body.customer.id"),
         "remove_when": ("Remove the row when (optional)", "expression", "body.deleted"),
@@ -249,14 +255,20 @@ def _destination(make: _Maker, draft: Draft, row: DestinationRow) -> FormRow:
     own = KINDS.get(row.kind, ())
     if row.kind == "topic":
         fields += _compaction_fields(make, row)
+    if row.kind == "s3":
+        shown["url"] = ("URL of the bucket", "url", "https://s3.eu-central-1.amazonaws.com/my-bucket")
     for name in own if row.kind != "topic" else ():
         label, kind, example = shown[name]
-        fields.append(make.field(name, label, getattr(row, name), kind=kind, example=example))
+        hint = ACCESS_KEY_HINT if name == "access_key_id" else ""
+        fields.append(make.field(name, label, getattr(row, name), kind=kind, example=example, hint=hint))
+    if row.kind == "s3":
+        fields.append(make.field("object_format", "Format", row.object_format, kind="choice", choices=OBJECT_FORMATS))
     encoding = _encoding_fields(make, row)
     fields += encoding.values()
     hidden = {name: getattr(row, name) for name in ("format", "subject", "version") if name not in encoding}
     posted = {field.name.partition(".")[2] for field in fields}
-    hidden |= {"was": row.was} | {name: getattr(row, name) for name in (*shown, "compacted") if name not in posted}
+    kept = (*shown, "compacted", "object_format")
+    hidden |= {"was": row.was} | {name: getattr(row, name) for name in kept if name not in posted}
     if row.kind in STARTS_IN_PAST:
         about = {"of": "beginning", "example": "earliest", "hint": BEGINNING_HINT}
         fields.append(make.field("from", "Start with earlier events", row.beginning, **about))

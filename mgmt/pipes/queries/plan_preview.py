@@ -7,7 +7,7 @@ from typing import Final
 
 from dataplane.names import LANE_KINDS, QUERY_INPUTS
 from dataplane.plan.queries import needs_query
-from dataplane.spec import HttpDestination, PipeSpec, TopicDestination, beginning_of
+from dataplane.spec import HttpDestination, PipeSpec, RemoteDestination, TopicDestination, beginning_of
 from mgmt.cells.placement import place
 from mgmt.cells.policies import placing_policy, ramp_policy, topic_shape
 from mgmt.cells.queries.cells import generation_of
@@ -67,11 +67,11 @@ class RampPreview:
 
 
 @dataclass(frozen=True)
-class HttpDestinationPlan:
-    """HTTP destination with its limits."""
+class RemoteDestinationPlan:
+    """Destination with a URL, and its limits."""
 
     name: str
-    to: HttpDestination
+    to: RemoteDestination
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class PlanPreview:
     ramp: RampPreview
     keys: Sequence[str]
     secrets: Sequence[str]
-    posted: Sequence[HttpDestinationPlan]
+    posted: Sequence[RemoteDestinationPlan]
     channels: Sequence[AlertChannel]
     beginnings: Sequence[BeginningPreview]
 
@@ -114,7 +114,7 @@ def plan_preview(*, tenant: Tenant, spec: PipeSpec, pipe: Pipe | None, now: date
     placing = _placing(tenant, pipe, now)
     known = _known_names(pipe)
     posted = [
-        HttpDestinationPlan(name, to) for name, to in spec.destinations.items() if isinstance(to, HttpDestination)
+        RemoteDestinationPlan(name, to) for name, to in spec.destinations.items() if isinstance(to, RemoteDestination)
     ]
     return PlanPreview(
         placing=placing,
@@ -123,7 +123,7 @@ def plan_preview(*, tenant: Tenant, spec: PipeSpec, pipe: Pipe | None, now: date
         queries=[(name, needs_query(name, spec)) for name in QUERY_INPUTS],
         ramp=_ramp(pipe, now),
         keys=list(spec.sources) if pipe is None else [],
-        secrets=[line.name for line in posted] if pipe is None else [],
+        secrets=[line.name for line in posted if isinstance(line.to, HttpDestination)] if pipe is None else [],
         posted=posted,
         channels=list(AlertChannel.objects.filter(tenant=tenant).order_by("created_at")),
         beginnings=_beginnings(pipe, spec),

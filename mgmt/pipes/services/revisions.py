@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from dataplane.causes import Cause
 from dataplane.plan.field_check import check_fields
-from dataplane.spec import HttpDestination, PipeSpec, parse_pipe_spec, spec_to_builtins
+from dataplane.spec import PipeSpec, RemoteDestination, parse_pipe_spec, spec_to_builtins
 from dataplane.tables.sealed import signing_place
 from mgmt.audit.services import record
 from mgmt.deliveries.services.destinations import (
@@ -137,7 +137,7 @@ def needed_credentials(pipe: Pipe, spec: PipeSpec) -> list[NeededCredential]:
     found = []
     for row in pipe.destinations.exclude(credentials=[]).order_by("name"):
         to = spec.destinations.get(row.name)
-        if not isinstance(to, HttpDestination):
+        if not isinstance(to, RemoteDestination):
             continue
         config = msgspec.to_builtins(to)
         if (fields := needed_credential(config)) and not row.credential_for(config):

@@ -29,7 +29,7 @@ FIELDS: Final = (
     "tables",
     "schemas",
 )
-CREDENTIAL_FIELDS: Final = ("value", "password", "client_secret", "certificate", "key")
+CREDENTIAL_FIELDS: Final = ("value", "password", "client_secret", "certificate", "key", "secret_access_key")
 _TYPES: Final = {".avsc": "AVRO", ".json": "JSON"}
 
 

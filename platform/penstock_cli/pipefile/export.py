@@ -24,6 +24,7 @@ _SECRETS: Final = {
     "basic": ("password",),
     "oauth2": ("client_secret",),
     "mtls": ("certificate", "key"),
+    "aws": ("secret_access_key",),
 }
 
 

@@ -14,6 +14,7 @@ from dataplane.spec import destination_of
 from dataplane.tables.records import DestinationRecord
 from dataplane.tables.sealed import opener
 from dataplane.transmit.http.secrets import OpenedSecrets, open_secrets
+from dataplane.transmit.http.sender import AwsKey
 from mgmt.models import Destination, Pipe, PipeRevision, User
 from mgmt.pipes.services.revisions import take_over
 from mgmt.services import (
@@ -56,6 +57,23 @@ def go_live(revision: PipeRevision) -> None:
 def publish(pipe: Pipe, document: dict[str, Any], **more: Any) -> PipeRevision:
     author = User.objects.get(username="alice")
     return publish_revision(pipe=pipe, spec=document, based_on=pipe.revisions.count(), author=author, **more)
+
+
+def test_access_key_is_published_with_a_secret_of_its_own(pipe: Pipe, settings: Settings):
+    def bucket(access_key_id: str) -> dict[str, Any]:
+        document = spec()
+        to = {"type": "s3", "url": HERE, "region": "auto", "access_key_id": access_key_id}
+        return document | {"destinations": {"crm": to}}
+
+    with pytest.raises(CredentialNeededError):
+        publish(pipe, bucket("AKIA1"))
+    go_live(publish(pipe, bucket("AKIA1"), credentials={"crm": {"secret_access_key": SECRET}}))
+    assert lanes_secrets(pipe, settings).identity == AwsKey("auto", "AKIA1", SECRET)
+    with pytest.raises(CredentialNeededError) as refused:
+        publish(pipe, bucket("AKIA2"))
+    assert refused.value.needed[0].fields == ("secret_access_key",)
+    with pytest.raises(InvalidValue, match="credentials: crm: "):
+        publish(pipe, bucket("AKIA2"), credentials={"crm": {"password": SECRET}})
 
 
 def lanes_secrets(pipe: Pipe, settings: Settings) -> OpenedSecrets:

@@ -40,6 +40,18 @@ def test_forbidden_token_url_is_refused(tenant: Tenant, alice: User, a_spec: Mak
         create_pipe(tenant=tenant, name="inside", spec=spec, author=alice)
 
 
+def test_forbidden_address_of_a_bucket_is_refused(tenant: Tenant, alice: User, a_spec: MakeSpec):
+    spec = a_spec()
+    spec["destinations"]["crm"] = {
+        "type": "s3",
+        "url": "http://169.254.169.254/bucket",
+        "region": "auto",
+        "access_key_id": "k",
+    }
+    with pytest.raises(SpecError, match=r"destinations\.crm\.url: needs a public address"):
+        create_pipe(tenant=tenant, name="inside", spec=spec, author=alice)
+
+
 def test_https_is_required_outside_development(tenant: Tenant, alice: User, a_spec: MakeSpec, settings: Settings):
     settings.PRODUCTION = True
     with pytest.raises(SpecError, match="needs https"):

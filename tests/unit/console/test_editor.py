@@ -9,7 +9,7 @@ from dataplane.spec import SpecError, parse_pipe_spec, spec_to_builtins
 from mgmt.pipes.editor.actions import apply_action, with_url
 from mgmt.pipes.editor.draft import EVERYTHING, Draft, RouteRuleRow, SourceRow, draft_from_spec
 from mgmt.pipes.editor.dry_run import compared
-from mgmt.pipes.editor.errors import error_summary, in_words, ordered_errors, place_in_words, with_error
+from mgmt.pipes.editor.errors import error_summary, in_words, ordered_errors, place_in_words, with_error, with_missing
 from mgmt.pipes.editor.fields import rule_rows, source_rows, step_rows
 from mgmt.pipes.editor.posted import draft_from_post
 from mgmt.pipes.editor.steps import StepRow
@@ -40,6 +40,15 @@ FULL = {
             "encoding": {"format": "confluent", "subject": "orders-value", "version": 3},
         },
         "all": {"type": "lake", "encoding": {"format": "columns", "subject": "orders-value", "version": 3}},
+        "files": {
+            "type": "s3",
+            "url": "https://s3.example.com/orders",
+            "region": "eu-central-1",
+            "access_key_id": "AKIAIOSFODNN7EXAMPLE",
+            "prefix": "shop/",
+            "format": "parquet",
+            "batch": {"max_events": 500},
+        },
     },
 }
 STORED = spec_to_builtins(parse_pipe_spec(FULL))
@@ -140,6 +149,19 @@ def test_topic_is_compacted_and_plain_again():
     }
     assert parse_pipe_spec(draft_from_spec("p", document).document()) == parse_pipe_spec(document)
     assert draft_from_post(QueryDict(sent), document).document()["destinations"]["feed"] == {"type": "topic"}
+
+
+def test_bucket_without_its_required_fields_can_be_tried_and_not_published():
+    sent = "name=orders&destination.name=files&destination.kind=s3&source.name=shop&destination.object_format=parquet"
+    draft = draft_from_post(QueryDict(sent), {})
+    assert with_missing(draft).errors == {
+        "destination-0-url": "Enter a URL that begins with https:// or http://",
+        "destination-0-region": "Enter a region",
+        "destination-0-access_key_id": "Enter an access key ID",
+    }
+    tried = draft.document_to_try()["destinations"]["files"]
+    assert parse_pipe_spec({"sources": {"shop": {}}, "destinations": {"files": tried}})
+    assert tried["format"] == "parquet"
 
 
 def test_row_moves_and_its_button_keeps_the_focus():

@@ -13,6 +13,7 @@ from dataplane.spec import (
     KafkaSource,
     LakeDestination,
     PipeSpec,
+    S3Destination,
     SpecError,
     TableDestination,
     TopicDestination,
@@ -29,11 +30,16 @@ def spec(sources: dict[str, Any] | None = None, **destinations: Any) -> dict[str
     return {"sources": sources or {"shop": {}}, "destinations": destinations}
 
 
+def bucket(**fields: Any) -> dict[str, Any]:
+    return spec(a={"type": "s3", "url": "https://s3.example.com/b", "region": "auto", "access_key_id": "k"} | fields)
+
+
 KEPT = spec(
     {"shop": {"key": "id"}, "old": {"type": "kafka", "cluster": "main", "topic": "orders.v1", "start": "latest"}},
     store={"type": "lake", "root": "s3a://bucket/lake"},
     feed={"type": "topic", "partitions": 2},
     users={"type": "table", "table": "users", "key": "body.id", "remove_when": "body.gone == true"},
+    files={"type": "s3", "url": URL, "region": "auto", "access_key_id": "k", "prefix": "a/"},
 )
 
 
@@ -47,7 +53,7 @@ def test_older_spec_without_types_means_http():
 def test_every_kind_survives_round_trips_through_builtins_and_the_wire():
     parsed = parse_pipe_spec(KEPT)
     kinds = [type(to) for to in parsed.destinations.values()]
-    assert kinds == [LakeDestination, TopicDestination, TableDestination]
+    assert kinds == [LakeDestination, TopicDestination, TableDestination, S3Destination]
     assert isinstance(parsed.sources["old"], KafkaSource)
     assert parse_pipe_spec(spec_to_builtins(parsed)) == parsed
     assert msgspec.json.decode(msgspec.json.encode(parsed), type=PipeSpec) == parsed
@@ -66,6 +72,14 @@ def test_every_kind_survives_round_trips_through_builtins_and_the_wire():
             "destinations.a.remove_when",
             id="remove_when",
         ),
+        pytest.param(bucket(url="https://s3.example.com/b?x=1"), "destinations.a.url", id="bucket with a query"),
+        pytest.param(bucket(url="ftp://s3.example.com/b"), "destinations.a.url", id="bucket without HTTP"),
+        pytest.param(bucket(region="eu:s3\n"), "destinations.a.region", id="region with other characters"),
+        pytest.param(bucket(access_key_id="a:b"), "destinations.a.access_key_id", id="access key with a colon"),
+        pytest.param(bucket(prefix="../x/"), "destinations.a.prefix", id="prefix that leaves the bucket"),
+        pytest.param(bucket(prefix="/x"), "destinations.a.prefix", id="prefix with an empty name"),
+        pytest.param(bucket(format="csv"), "destinations.a.format", id="unknown format"),
+        pytest.param(bucket(batch={"max_events": 1_001}), "destinations.a.batch.max_events", id="too many messages"),
         pytest.param(
             spec({"s": {"type": "kafka", "cluster": "main", "topic": "a b"}}, a={"url": URL}),
             "sources.s.topic",
@@ -88,6 +102,7 @@ def test_dry_run_shows_what_would_be_stored():
         ("STORE", "lake", '{"id":7}'),
         ("STORE", "topic", '{"id":7}'),
         ("STORE", "look-up table users", '{"id":7}'),
+        ("PUT", f"{URL}/a/", '{"id":7}'),
     ]
 
 

@@ -47,5 +47,14 @@ def test_token_url_is_part_of_the_endpoint():
     assert oauth2("https://login.example.com/token") != oauth2("https://login.example.com/other") != endpoint()
 
 
+def test_access_key_is_part_of_the_endpoint_of_a_bucket():
+    def bucket(access_key_id: str, **more: str) -> str:
+        return endpoint(**{"type": "s3", "region": "auto", "access_key_id": access_key_id, **more})
+
+    assert bucket("AKIA1") == bucket("AKIA1", region="eu-central-1", prefix="a/")
+    assert bucket("AKIA1") != bucket("AKIA2")
+    assert bucket("AKIA1") != endpoint()
+
+
 def test_settings_that_do_not_change_the_target_do_not_change_the_endpoint():
     assert endpoint(auth={"type": "bearer"}, timeout_s=3, headers={"X-A": "1"}) == endpoint()

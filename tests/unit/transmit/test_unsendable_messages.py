@@ -17,7 +17,7 @@ from dataplane.plan.outbound import message_headers
 from dataplane.plan.stage import StageError
 from dataplane.spec import BatchSettings, TopicDestination
 from dataplane.tables.records import DestinationRecord
-from dataplane.transmit import queues
+from dataplane.transmit.deliveries import rendered_delivery
 from dataplane.transmit.deliveries.batches import read_items
 from dataplane.transmit.http.sender import HttpPolicy, HttpRequest, HttpResponse, HttpSender, are_safe
 from dataplane.transmit.policy.delivery_verdict import DeliveryOutcome
@@ -188,7 +188,7 @@ def test_only_the_faulty_message_of_a_batch_is_dead(tmp_path: Path, monkeypatch:
             raise ZeroDivisionError
         return b",".join(bodies)
 
-    monkeypatch.setattr(queues, "batch_body", batch_body)
+    monkeypatch.setattr(rendered_delivery, "batch_body", batch_body)
     lane, work, sender = opened(tmp_path, destination(batch=BatchSettings(max_events=4, max_wait_ms=0)))
     lane.take(*(message(offset, body) for offset, body in enumerate([b"1", b"2", b'"bad"', b"4"], 5)))
     for _ in range(4):

@@ -54,6 +54,7 @@ class Cause(StrEnum):
     SEQUENCE_GAP = "sequence-gap"
     SERVER_ERROR = "server-error"
     STEP = "step"
+    STORE_REFUSED = "store-refused"
     STORM = "storm"
     TEMPLATE = "template"
     THROTTLED = "throttled"

@@ -260,7 +260,7 @@ class _DryRun:
     def _request(self, name: str, unit: _Unit) -> OutboundRequest:
         to = self._spec.destinations[name]
         if isinstance(to, S3Destination):
-            body, note = self._text(unit.body), bucket_note(to)
+            body, note = self._text(unit.body), object_note(to)
             return OutboundRequest(name, unit.meta.id, "PUT", address_of(to), [], body, note)
         if not isinstance(to, HttpDestination):
             body = self._text(unit.body)
@@ -290,7 +290,7 @@ def batch_note(to: HttpDestination) -> str:
     )
 
 
-def bucket_note(to: S3Destination) -> str:
+def object_note(to: S3Destination) -> str:
     """Return the note on the object that the message becomes a part of."""
     kind = "a Parquet file" if to.format == "parquet" else "JSON lines"
     return f"{kind} of up to {to.batch.max_events} messages in one object; this message is one of them"

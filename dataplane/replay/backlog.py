@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from dataplane.names import PartitionKey
-from dataplane.spec import DestinationSpec, HttpDestination
+from dataplane.spec import DestinationSpec, RemoteDestination
 
 MOST_JOBS: Final = 2  # whose copies may wait: one that is being delivered, and one that is being written
 UNKNOWN_S: Final = 30.0  # a partition without a known committed offset counts as passed after this
@@ -126,12 +126,12 @@ class CopyBacklog(Struct):
 
 
 def start_pace(destinations: Iterable[DestinationSpec]) -> float:
-    """Return the rate of a replay's first job, in units per second; infinite if no destination is an endpoint.
+    """Return the rate of a replay's first job, in units per second; infinite if no destination has a URL.
 
     It is one that an endpoint can take if each of its concurrent requests lasts up to a second: how much it takes is
     not known before the first copies.
     """
-    return min((float(to.concurrency) for to in destinations if isinstance(to, HttpDestination)), default=math.inf)
+    return min((float(to.concurrency) for to in destinations if isinstance(to, RemoteDestination)), default=math.inf)
 
 
 def slow_reason(destinations: Collection[str]) -> str:

@@ -11,7 +11,7 @@ from dataplane.names import PartitionKey
 from dataplane.replay.ranges import is_resolved, remaining
 from dataplane.replay.selection import EventSelection
 from dataplane.replay.turns import RunStep
-from dataplane.spec import HttpDestination, TopicDestination
+from dataplane.spec import RemoteDestination, TopicDestination
 from dataplane.tables.records import CellRecord, DestinationRecord, PipeRecord, PlanRecord, ReplayRecord, TopicRecord
 from dataplane.tables.redrives import parse_place
 from dataplane.tables.replays import ReplayProgress
@@ -80,8 +80,8 @@ def _refused_destination(
             return f"revision {record.revision} has no destination {name}"
         if current is None or current.state == "removed":
             return f"the destination {name} does not exist any more"
-        if not isinstance(to, HttpDestination | TopicDestination):
-            return f"the destination {name} is not of type http or topic"
+        if not isinstance(to, RemoteDestination | TopicDestination):
+            return f"the destination {name} is not of type http, s3 or topic"
     return "" if record.destinations else "no destination is chosen"
 
 

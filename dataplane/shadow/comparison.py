@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from dataplane.causes import Cause
 from dataplane.names import transform_node
 from dataplane.plan.through import Passage
-from dataplane.spec import HttpDestination, PipeSpec, TopicDestination
+from dataplane.spec import PipeSpec, RemoteDestination, TopicDestination
 from dataplane.spec.windows import WINDOW_SOURCE
 from dataplane.tables.shadows import NO_SOURCE, UnitKind
 
@@ -34,7 +34,7 @@ class ComparedUnit(NamedTuple):
 
 
 class ComparedDestinations:
-    """Destinations that a run compares: those of type http and topic.
+    """Destinations that a run compares: those of type http, s3 and topic.
 
     chosen: those of the draft
     """
@@ -104,4 +104,4 @@ def reason_of(draft: Passage | None, chosen: Collection[str], child: int, destin
 
 def _has_bodies(spec: PipeSpec) -> dict[str, bool]:
     """Return by destination whether it receives each event with its body; lakes and tables do not."""
-    return {name: isinstance(to, HttpDestination | TopicDestination) for name, to in spec.destinations.items()}
+    return {name: isinstance(to, RemoteDestination | TopicDestination) for name, to in spec.destinations.items()}

@@ -1,7 +1,6 @@
 """The pipe spec: one versioned document per revision, used by console, API, command line and data plane."""
 
 from dataplane.spec.beginning import EARLIEST, beginning_at
-from dataplane.spec.bucket import AwsAuth, ObjectSettings, S3Destination
 from dataplane.spec.dedup import DedupSpec
 from dataplane.spec.destination import (
     Auth,
@@ -31,6 +30,7 @@ from dataplane.spec.document import PipeSpec, parse_pipe_spec, spec_to_builtins
 from dataplane.spec.encoding import AvroEncoding, ColumnsEncoding
 from dataplane.spec.enrich import EnrichSpec
 from dataplane.spec.errors import SpecError
+from dataplane.spec.object_store import AwsAuth, ObjectSettings, S3Destination
 from dataplane.spec.routes import RouteRule, RoutesSpec
 from dataplane.spec.sources import HttpSource, KafkaSource, SourceSpec, TableSource, can_spread, has_keys
 from dataplane.spec.steps import (

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET
 
-from dataplane.spec.bucket import AwsAuth, S3Destination, check_bucket
 from dataplane.spec.destination import HttpDestination, OAuth2, check_http
 from dataplane.spec.encoding import Encoding
 from dataplane.spec.guard import plain_host
+from dataplane.spec.object_store import AwsAuth, S3Destination, check_object_store
 from dataplane.spec.storage import LakeDestination, TableDestination, TopicDestination, check_table, check_topic
 
 _PORTS: Final = {"http": 80, "https": 443}
@@ -24,7 +24,7 @@ def check_destination(path: str, destination: DestinationSpec) -> None:
         case HttpDestination():
             check_http(path, destination)
         case S3Destination():
-            check_bucket(path, destination)
+            check_object_store(path, destination)
         case TopicDestination():
             check_topic(path, destination)
         case TableDestination():

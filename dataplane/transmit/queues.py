@@ -103,10 +103,15 @@ class DeliveryQueues:
                 self._ready.discard(target)
 
     def rest_s(self, now_s: float) -> float:
-        """Return the seconds until the next send is due; 0 while any send waits in a queue."""
-        if self._ready or self._early or self._ends.turns:
+        """Return the seconds until the next send is due; 0 while any send waits for more than the rest of its batch."""
+        if self._early or self._ends.turns:
             return 0.0
-        return self._pausing[0][0] - now_s if self._pausing else REST_S
+        rest_s = self._pausing[0][0] - now_s if self._pausing else REST_S
+        for target in self._ready:
+            if len(target.queue) != target.batch_length:
+                return 0.0
+            rest_s = min(rest_s, target.batch_due_s - now_s)
+        return rest_s
 
     def in_place(self) -> int:
         """Return the number of ordered messages that a retry lane holds behind others of their key or until a retry."""
@@ -233,6 +238,8 @@ class DeliveryQueues:
     def _send_batches(self, target: DestinationTarget, batch: BatchLimits, room: int, now_s: float) -> None:
         """Begin as many batches as `room` allows. A rate limit counts requests, not messages."""
         queue = target.queue
+        if len(queue) == target.batch_length and now_s < target.batch_due_s:
+            return
         while room > 0 and (members := next_batch(queue, batch, now_s)):
             _take_first(queue, members)
             members = [send for send in members if self._may_begin(send)]
@@ -241,6 +248,11 @@ class DeliveryQueues:
                 room -= 1
                 if target.rate is not None:
                     target.rate.take()
+        if room > 0 and queue:
+            target.batch_length = len(queue)
+            target.batch_due_s = min(send.taken_s for send in queue) + batch.max_wait_ms / 1_000
+        else:
+            target.batch_length = -1
 
     def _begin_batch(self, target: DestinationTarget, members: list[Delivery]) -> None:
         number = members[0].together or next(self._numbers)
@@ -262,7 +274,7 @@ class DeliveryQueues:
             send.request_begins(now_s)
             send.meta.first_us = send.meta.first_us or now_us
         keep_bytes = target.keep_bytes + ITEM_BYTES * len(members)
-        token, identity = DeliveryBatch(target, members), target.secrets.identity
+        token, identity = DeliveryBatch(target, members, target.is_object_store), target.secrets.identity
         self._sender.begin(
             HttpRequest(token, *request, target.timeout_ms, keep_bytes, identity=identity, method=target.method)
         )

@@ -26,7 +26,14 @@ BIN_COLOURS: Final = {
     "retrying": "wait",
     "queued": "wait",
 }
-_ANSWERS: Final = (Cause.REJECTED, Cause.THROTTLED, Cause.SERVER_ERROR, Cause.REDIRECT, Cause.INFORMATIONAL)
+_ANSWERS: Final = (
+    Cause.REJECTED,
+    Cause.STORE_REFUSED,
+    Cause.THROTTLED,
+    Cause.SERVER_ERROR,
+    Cause.REDIRECT,
+    Cause.INFORMATIONAL,
+)
 OUTCOMES: Final = {
     "delivered": ("fine", "delivered"),
     "retry": ("wait", "failed, retried immediately"),

@@ -199,6 +199,14 @@ ALL: Final = (
         "Renew the certificate and serve the whole chain. This check cannot be turned off.",
     ),
     _again(
+        Cause.STORE_REFUSED,
+        "the object store answered 4xx",
+        "The store refused to write an object. The reason is never one message, so all are retried.",
+        "Read the response: 403 points to the access key, its secret, its right to write, or the region; 404 to the "
+        "bucket; 301 and 400 often to the region.",
+        "Enter a new secret on the destination's page; for the others, publish a revision.",
+    ),
+    _again(
         Cause.THROTTLED,
         "answered 429: too many requests",
         "The destination limits the request rate. Penstock slows down and obeys its Retry-After.",
@@ -277,9 +285,9 @@ ALL: Final = (
     ),
     _again(
         Cause.CREDENTIAL_MISSING,
-        "no credential is stored for its URL",
-        "This destination needs a credential, and none is stored for its current URL: a credential is only sent to the "
-        "URL that it was entered for.",
+        "no credential is stored for its URL or access key",
+        "This destination needs a credential, and none is stored for its current URL or access key: a credential is "
+        "only used for those that it was entered for.",
         "Enter the credential on the destination's page. Waiting messages are then sent.",
         whose=PIPE,
     ),

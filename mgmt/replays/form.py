@@ -9,7 +9,7 @@ from django import forms
 from django.http import QueryDict
 
 from dataplane.plan.outbound import address_of
-from dataplane.spec import HttpDestination, PipeSpec
+from dataplane.spec import PipeSpec, RemoteDestination
 from dataplane.spec.storage import LakeDestination, TopicDestination
 from mgmt.cells.run_form import TIME_FORMATS, RunForm
 from mgmt.models import Destination, PipeRevision, Replay
@@ -209,7 +209,7 @@ def posted_values(data: QueryDict) -> dict[str, Any]:
 def _why_not(to: object, state: str) -> str:
     if isinstance(to, LakeDestination):
         return "a lake: recompute its table instead"
-    if not isinstance(to, HttpDestination | TopicDestination):
+    if not isinstance(to, RemoteDestination | TopicDestination):
         return "a look-up table: it has only the current row of each key"
     if isinstance(to, TopicDestination) and to.compacted:
         return "a compacted topic: earlier events would replace later ones"

@@ -99,10 +99,14 @@ class Delivery(Struct, eq=False):
 
 
 class DeliveryBatch(Struct, eq=False):
-    """Several deliveries of one target in one request."""
+    """Several deliveries of one target in one request.
+
+    is_object: the request writes an object to a store; the target may have changed when the answer comes
+    """
 
     target: DestinationTarget
     members: list[Delivery]
+    is_object: bool = False
 
 
 def members_of(token: Any) -> list[Delivery]:

@@ -1,5 +1,6 @@
-"""Objects that batches for a bucket become: the key, the content and the headers. Pure."""
+"""Objects that batches for an S3 bucket become: the key, the content and the headers. Pure."""
 
+import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -7,7 +8,7 @@ from urllib.parse import quote
 
 from dataplane.ledger.meta import MessageMeta
 from dataplane.spec import S3Destination
-from dataplane.transmit.deliveries.batches import batch_body, batch_id
+from dataplane.transmit.deliveries.batches import batch_body
 from dataplane.transmit.deliveries.delivery import Delivery
 
 CONTENT_TYPES: Final = {"jsonl": "application/x-ndjson", "parquet": "application/vnd.apache.parquet"}
@@ -16,13 +17,20 @@ CONTENT_TYPES: Final = {"jsonl": "application/x-ndjson", "parquet": "application
 def object_url(to: S3Destination, members: Sequence[Delivery]) -> str:
     """Return the URL of the object of these messages.
 
-    Its name is made from their ids, so that a retry replaces the object that an earlier attempt may have written. The
-    folders are the date and hour of ingest, UTC, of the first message.
+    A request that is repeated with the same messages replaces the object that it may have written before; no other
+    destination or replay has an object of this name. The folders are the date and hour of ingest, UTC, of the first
+    message.
     """
     at = datetime.fromtimestamp(members[0].meta.ingest_time_us // 1_000_000, UTC)
-    name = batch_id([send.meta.id for send in members])
-    key = f"{to.prefix}date={at:%Y-%m-%d}/hour={at:%H}/{name}.{to.format}"
+    key = f"{to.prefix}date={at:%Y-%m-%d}/hour={at:%H}/{_name(members)}.{to.format}"
     return f"{to.url.rstrip('/')}/{quote(key)}"
+
+
+def _name(members: Sequence[Delivery]) -> str:
+    first = members[0].meta
+    lines = [f"{first.pipe} {first.destination} {first.replay}"]
+    lines += [f"{send.meta.position} {send.meta.child} {send.meta.id}" for send in members]
+    return "batch_" + hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
 
 
 def object_headers(to: S3Destination, members: Sequence[Delivery]) -> list[str]:

@@ -66,6 +66,7 @@ class DestinationTarget:
     def __init__(self, record: DestinationRecord, secrets: OpenedSecrets, lane_share: LaneShare, now_s: float) -> None:
         self.active = 0
         self.queue: deque[Any] = deque()
+        self.batch_length, self.batch_due_s = -1, 0.0  # queue when no batch was due, and when one will be
         self.keys: KeyTurns[Any] = KeyTurns()  # of deliveries, which know their target
         self.breaker = Breaker(now_s)
         self.slowness = DestinationLatency()
@@ -90,8 +91,8 @@ class DestinationTarget:
         to = record.to
         self.record, self.lane_share = record, lane_share
         self.posts = isinstance(to, RemoteDestination)
-        self.is_bucket = isinstance(to, S3Destination)
-        self.method = "PUT" if self.is_bucket else "POST"
+        self.is_object_store = isinstance(to, S3Destination)
+        self.method = "PUT" if self.is_object_store else "POST"
         self.is_lake = isinstance(to, LakeDestination)
         self.ordered = to.ordered
         self.patience_s = QUEUE_WAIT_S + (to.batch.max_wait_ms / 1_000 if to.batch is not None else 0.0)
@@ -109,6 +110,7 @@ class DestinationTarget:
         self.rate = RateLimit(max(to.rate_per_s * lane_share.share, 0.001), now_s) if to.rate_per_s else None
         self.throttle.limit(to.concurrency * lane_share.share)
         self.shut_until_s = 0.0
+        self.batch_length = -1
         self.suspended = ""
         self.in_a_row = 0
         self.slowness.become(False)

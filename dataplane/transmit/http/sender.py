@@ -18,7 +18,8 @@ log = logging.getLogger(__name__)
 
 MAX_TRANSFERS: Final = 512
 MAX_ANSWER_BYTES: Final = 16 * 1024  # of the body, and separately of the headers: beyond it the transfer is ended
-KEPT_AS: Final = 8  # idle handles kept per client identity
+KEPT_AS: Final = 8  # idle handles kept per identity
+MOST_IDENTITIES: Final = 64  # with idle handles; those of the one used longest ago are closed
 HEADER_INVALID: Final = DeliveryVerdict(DeliveryOutcome.DEAD, Cause.HEADER_INVALID)
 REQUEST_INVALID: Final = DeliveryVerdict(DeliveryOutcome.DEAD, Cause.REQUEST_INVALID)
 NOT_BEGUN: Final = DeliveryVerdict(DeliveryOutcome.RECOVERABLE, Cause.TRANSPORT)
@@ -169,6 +170,11 @@ class _Transfer:
         curl.setopt(pycurl.HTTPHEADER, request.headers)
         curl.setopt(pycurl.POSTFIELDS, request.body)
 
+    def forget_bodies(self) -> None:
+        """Release the bodies of the last request and answer, which an idle handle would keep."""
+        self.curl.setopt(pycurl.POSTFIELDS, b"")
+        self._kept = []
+
     def _open(self, purpose: int, address: Any) -> Any:  # noqa: ARG002 (libcurl's signature)
         """Check every address before it is connected to, including IP literals and rebound DNS names."""
         host, port = address.addr[:2]
@@ -296,18 +302,23 @@ class HttpSender:
         self._multi.close()
 
     def _end(self, transfer: _Transfer) -> None:
-        """Return the handle to its pool. Few are kept per client identity, because there may be many identities."""
+        """Return the handle to its pool. Few are kept per identity, because there may be many of them."""
         self._multi.remove_handle(transfer.curl)
         self._busy.discard(transfer)
         transfer.token = None
         if transfer.identity is None:
             self._free.append(transfer)
             return
-        kept = self._free_as.setdefault(transfer.identity, [])
+        transfer.forget_bodies()
+        kept = self._free_as.pop(transfer.identity, [])
+        self._free_as[transfer.identity] = kept  # the last one again
         if len(kept) < KEPT_AS:
             kept.append(transfer)
         else:
             transfer.curl.close()
+        while len(self._free_as) > MOST_IDENTITIES:
+            for idle in self._free_as.pop(next(iter(self._free_as))):
+                idle.curl.close()
 
     def _ended(self) -> list[tuple[Any, int, str]]:
         ended: list[tuple[Any, int, str]] = []

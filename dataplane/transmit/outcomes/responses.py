@@ -16,7 +16,7 @@ from dataplane.transmit.http.sender import HttpResponse
 from dataplane.transmit.key_order import KeyOrder
 from dataplane.transmit.outcomes.attempts import AttemptBook
 from dataplane.transmit.outcomes.outcomes import Outcomes
-from dataplane.transmit.policy.delivery_verdict import DeliveryOutcome, DeliveryVerdict, judge, judge_bucket
+from dataplane.transmit.policy.delivery_verdict import DeliveryOutcome, DeliveryVerdict, judge, judge_object_store
 from dataplane.transmit.policy.retry_after import retry_after_s
 from dataplane.transmit.policy.schedule import RetrySchedule, local_pause_s, next_try
 from dataplane.transmit.queues import IN_PLACE_CAP_US, DeliveryQueues
@@ -56,16 +56,17 @@ class ResponseHandler:
         ended_s = time.monotonic()
         for send in members:
             send.request_ends(ended_s)
-        verdict = _verdict(target, answer, now_s)
+        verdict = _object_verdict(answer) if batch.is_object else _verdict(target, answer, now_s)
         if verdict.outcome is not DeliveryOutcome.DELIVERED:
             asked_s = note_failure(target, answer, verdict, now_s, of_copy=members[0].is_copy)
-            if answer.status == TOO_LARGE and verdict.outcome is DeliveryOutcome.DEAD and len(members) > 1:
+            is_refused = batch.is_object or verdict.outcome is DeliveryOutcome.DEAD
+            if answer.status == TOO_LARGE and is_refused and len(members) > 1:
                 self._halve(members, answer, _reason(verdict.cause, answer))
             else:
                 self._put(members, answer, verdict, asked_s)
             return
         note_success(target, answer, now_s)
-        statuses = read_items(answer.body, [send.meta.id for send in members])
+        statuses = None if batch.is_object else read_items(answer.body, [send.meta.id for send in members])
         if statuses is None:
             for send in members:
                 self._deliver(send, answer)
@@ -171,9 +172,13 @@ def _verdict(target: DestinationTarget, answer: HttpResponse, now_s: float) -> D
         return answer.verdict
     if answer.status == 401 and target.tokens is not None and target.tokens.refused(now_s):
         return _SIGN_IN_AGAIN
-    if target.is_bucket:
-        return judge_bucket(answer.status, answer.curl_code, forbidden=answer.forbidden)
     return judge(answer.status, answer.curl_code, forbidden=answer.forbidden, rules=target.rules, body=answer.body)
+
+
+def _object_verdict(answer: HttpResponse) -> DeliveryVerdict:
+    if answer.verdict is not None:
+        return answer.verdict
+    return judge_object_store(answer.status, answer.curl_code, forbidden=answer.forbidden)
 
 
 def note_success(target: DestinationTarget, answer: HttpResponse, now_s: float) -> None:

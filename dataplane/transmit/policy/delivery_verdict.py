@@ -81,17 +81,14 @@ _BY_CLASS: Final = {
 }
 
 
-# A bucket refuses a key, a region or its own absence, never one message: each 4xx is retried.
-_REFUSED_BY_BUCKET: Final = DeliveryVerdict(DeliveryOutcome.RECOVERABLE, Cause.REJECTED)
-_BUCKET_BUSY: Final = DeliveryVerdict(DeliveryOutcome.RECOVERABLE, Cause.THROTTLED, throttled=True)
+# An object store refuses a key, a region or a missing bucket, never one message: each 4xx is retried.
+_REFUSED_BY_STORE: Final = DeliveryVerdict(DeliveryOutcome.RECOVERABLE, Cause.STORE_REFUSED)
 
 
-def judge_bucket(status: int, curl_code: int, *, forbidden: bool = False) -> DeliveryVerdict:
+def judge_object_store(status: int, curl_code: int, *, forbidden: bool = False) -> DeliveryVerdict:
     """Return the verdict for an answer of an S3-compatible store; the arguments are those of `judge`."""
-    if status == 503:  # SlowDown
-        return _BUCKET_BUSY
     verdict = judge(status, curl_code, forbidden=forbidden)
-    return _REFUSED_BY_BUCKET if verdict.outcome in (DeliveryOutcome.DEAD, DeliveryOutcome.GONE) else verdict
+    return _REFUSED_BY_STORE if verdict.outcome in (DeliveryOutcome.DEAD, DeliveryOutcome.GONE) else verdict
 
 
 def judge(

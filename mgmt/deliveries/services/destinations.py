@@ -216,4 +216,4 @@ def _check_field(field: str, value: str, needed: Sequence[str]) -> None:
     if not 1 <= len(value) <= MAX_CREDENTIAL_CHARS:
         raise InvalidValue(field, f"needs 1 to {MAX_CREDENTIAL_CHARS} characters, got {len(value)}")
     if field in _ON_ONE_LINE and not (value.isascii() and value.isprintable()):
-        raise InvalidValue(field, "needs printable ASCII on one line: it is sent in a header")
+        raise InvalidValue(field, "needs printable ASCII on one line")

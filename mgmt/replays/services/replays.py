@@ -16,7 +16,7 @@ from django.db.models import F
 from dataplane.plan.expression_fields import expression_problem
 from dataplane.record_limits import CLIENT_MAX_BYTES
 from dataplane.schemas.shapes import ANY, either
-from dataplane.spec import DestinationSpec, HttpDestination, PipeSpec, parse_pipe_spec
+from dataplane.spec import DestinationSpec, PipeSpec, RemoteDestination, parse_pipe_spec
 from dataplane.spec.storage import TopicDestination
 from mgmt import sandbox
 from mgmt.audit.services import record
@@ -250,7 +250,7 @@ def _revision(pipe: Pipe, number: int | None) -> PipeRevision:
 
 def _is_fitting(to: DestinationSpec) -> bool:
     """Return False for a compacted topic, too: earlier events would replace later ones."""
-    return isinstance(to, HttpDestination) or (isinstance(to, TopicDestination) and not to.compacted)
+    return isinstance(to, RemoteDestination) or (isinstance(to, TopicDestination) and not to.compacted)
 
 
 def _destinations(pipe: Pipe, number: int, spec: PipeSpec, wanted: Sequence[str]) -> list[str]:
@@ -266,13 +266,13 @@ def _destinations(pipe: Pipe, number: int, spec: PipeSpec, wanted: Sequence[str]
             kind = type(spec.destinations[name]).__struct_config__.tag
             kind = "compacted topic" if kind == "topic" else kind
             hint = ": recompute its table instead" if kind == "lake" else ""
-            raise InvalidValue("destinations", f"needs type http or topic, and {name} is a {kind}{hint}")
+            raise InvalidValue("destinations", f"needs type http, s3 or topic, and {name} is a {kind}{hint}")
         if name not in active:
             reason = f"{name} is {states.get(name, 'removed')}: resume it first, or leave it out"
             raise InvalidValue("destinations", reason)
     chosen = [name for name in spec.destinations if name in wanted] if wanted else active
     if not chosen:
-        raise InvalidValue("destinations", f"revision {number} has no active destination of type http or topic")
+        raise InvalidValue("destinations", f"revision {number} has no active destination of type http, s3 or topic")
     return chosen
 
 

@@ -98,7 +98,8 @@ def _shortened(value: Any) -> Any:
 def _credentials(name: str, live: LivePipe) -> dict[str, Any]:
     found = {}
     for destination, config in live.spec["destinations"].items():
-        fields = _SECRETS.get((config.get("auth") or {}).get("type", ""), ())
+        kind = "aws" if config.get("type") == "s3" else (config.get("auth") or {}).get("type", "")
+        fields = _SECRETS.get(kind, ())
         if fields:
             secret = {field: f"${{{variable_name(name, destination, field)}}}" for field in fields}
             found[destination] = {"credential": secret}

@@ -139,19 +139,20 @@ def test_destination_that_takes_no_messages_is_refused(live: Pipe, state: str):
     assert "no active destination" in refusal(live)[1]
 
 
-def test_only_requests_and_topics_can_be_replayed_to(tenant: Tenant, alice: User):
+def test_only_requests_objects_and_topics_can_be_replayed_to(tenant: Tenant, alice: User):
     config = {
         "crm": {"type": "http", "url": "https://crm.example.com/in"},
         "erp": {"type": "http", "url": "https://erp.example.com/in"},
         "orders": {"type": "topic"},
         "past": {"type": "lake"},
+        "files": {"type": "s3", "url": "https://s3.example.com/b", "region": "auto", "access_key_id": "k"},
     }
     spec = {"sources": {"shop": {"type": "http"}}, "destinations": config}
     made = create_pipe(tenant=tenant, name="all kinds", spec=spec, author=alice)
     publish(made)
-    assert refusal(made, destinations=["past"])[1].startswith("needs type http or topic, and past is a lake")
+    assert refusal(made, destinations=["past"])[1].startswith("needs type http, s3 or topic, and past is a lake")
     pause_destination(destination=made.destinations.get(name="erp"), by=alice)
-    assert a_replay(made).destinations == ["crm", "orders"]
+    assert a_replay(made).destinations == ["crm", "files", "orders"]
 
 
 def test_expression_must_be_possible_with_the_event_types(live: Pipe, monkeypatch: pytest.MonkeyPatch):

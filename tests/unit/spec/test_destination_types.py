@@ -76,6 +76,10 @@ def test_every_kind_survives_round_trips_through_builtins_and_the_wire():
         pytest.param(bucket(url="ftp://s3.example.com/b"), "destinations.a.url", id="bucket without HTTP"),
         pytest.param(bucket(region="eu:s3\n"), "destinations.a.region", id="region with other characters"),
         pytest.param(bucket(access_key_id="a:b"), "destinations.a.access_key_id", id="access key with a colon"),
+        pytest.param(
+            bucket(url="https://s3.example.com/b+c"), "destinations.a.url", id="bucket that is signed differently"
+        ),
+        pytest.param(bucket(url="https://s3.example.com//b"), "destinations.a.url", id="bucket after an empty name"),
         pytest.param(bucket(prefix="../x/"), "destinations.a.prefix", id="prefix that leaves the bucket"),
         pytest.param(bucket(prefix="/x"), "destinations.a.prefix", id="prefix with an empty name"),
         pytest.param(bucket(format="csv"), "destinations.a.format", id="unknown format"),

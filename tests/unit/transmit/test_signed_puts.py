@@ -1,8 +1,9 @@
 """Requests to buckets over real sockets: the store accepts their signature, and handles keep their identity."""
 
+import sys
 from ipaddress import ip_network
 
-from dataplane.transmit.http.sender import AwsKey, HttpPolicy, HttpRequest, HttpSender
+from dataplane.transmit.http.sender import MOST_IDENTITIES, AwsKey, HttpPolicy, HttpRequest, HttpSender
 from tests.support.sigv4 import Store, signature_of
 
 KEY = AwsKey("eu-central-1", "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
@@ -49,6 +50,19 @@ def test_store_accepts_the_signature_and_stores_the_exact_bytes():
         assert (name, store.objects[name]) == ("/events/shop/date=2026-11-29/hour=06/batch_1.jsonl", b"\xff\x00{}\n")
         assert store.headers[name]["content-type"] == "application/x-ndjson"
         assert store.headers[name]["x-amz-meta-penstock-messages"] == "1"
+
+
+def test_idle_handles_keep_neither_bodies_nor_many_identities():
+    body = b"x" * 100_000
+    with Store(KEY.access_key_id, KEY.secret) as store:
+        sender = HttpSender(HttpPolicy(LOOPBACK))
+        before = sys.getrefcount(body)
+        for number in range(MOST_IDENTITIES + 5):
+            key = AwsKey(KEY.region, f"AKIA{number}", KEY.secret)
+            assert statuses(sender, put(store, "a", key, body)) == [403]
+        assert sys.getrefcount(body) == before
+        assert len(sender._free_as) == MOST_IDENTITIES
+        sender.close()
 
 
 def test_key_of_one_destination_is_never_used_for_another():

@@ -1,7 +1,8 @@
-"""The `s3` destination of a spec: a bucket of an S3-compatible store. Each batch of messages is one object."""
+"""The `s3` destination of a spec: a bucket of an S3-compatible object store. Each batch of messages is one object."""
 
 import re
 from typing import Annotated, ClassVar, Final, Literal
+from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
@@ -9,7 +10,6 @@ from dataplane.spec.destination import (
     BatchLimits,
     MaxBytes,
     MaxEvents,
-    MaxWaitMs,
     ResponseRule,
     RetryPolicy,
     Url,
@@ -19,7 +19,9 @@ from dataplane.spec.errors import SpecError
 from dataplane.spec.template import RequestTemplate
 
 _PREFIX: Final = re.compile(r"([A-Za-z0-9_=-][A-Za-z0-9._=-]*/)*([A-Za-z0-9_=-][A-Za-z0-9._=-]*)?")
-_REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
+_REGION: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+# libcurl and stores sign other characters differently, and no name of a bucket has them.
+_BUCKET: Final = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*/?")
 _ACCESS_KEY_ID: Final = re.compile(r"[A-Za-z0-9._/+=-]{1,128}")
 
 
@@ -28,7 +30,7 @@ class ObjectSettings(BatchLimits, frozen=True):
 
     max_events: MaxEvents = 1_000
     max_bytes: MaxBytes = 1024 * 1024
-    max_wait_ms: MaxWaitMs = 10_000
+    max_wait_ms: Annotated[int, Meta(ge=0, le=10_000)] = 2_000
 
 
 class AwsAuth(Struct, tag="aws", tag_field="type", frozen=True):
@@ -62,7 +64,7 @@ class S3Destination(Struct, tag="s3", tag_field="type", forbid_unknown_fields=Tr
     prefix: Annotated[str, Meta(max_length=400)] = ""
     format: Literal["jsonl", "parquet"] = "jsonl"
     batch: ObjectSettings = ObjectSettings()
-    timeout_s: Annotated[float, Meta(gt=0, le=30)] = 30.0
+    timeout_s: Annotated[float, Meta(gt=0, le=30)] = 8.0
     concurrency: Annotated[int, Meta(ge=1, le=1_000)] = 8
     rate_per_s: Annotated[float, Meta(gt=0, le=100_000)] | None = None
     retry: RetryPolicy = RetryPolicy()
@@ -73,11 +75,14 @@ class S3Destination(Struct, tag="s3", tag_field="type", forbid_unknown_fields=Tr
         return AwsAuth(self.access_key_id, self.region)
 
 
-def check_bucket(path: str, to: S3Destination) -> None:
+def check_object_store(path: str, to: S3Destination) -> None:
     """Check what types cannot express. Raises SpecError, with the field under `path`."""
     check_url(f"{path}.url", to.url)
-    if "?" in to.url or "%" in to.url:
-        raise SpecError(f"{path}.url", "needs the plain URL of a bucket, without a query or percent signs")
+    parts = urlsplit(to.url)
+    if "?" in to.url or not _BUCKET.fullmatch(parts.path):
+        raise SpecError(
+            f"{path}.url", "needs the URL of a bucket, such as https://s3.eu-central-1.amazonaws.com/my-bucket"
+        )
     if not _REGION.fullmatch(to.region):
         raise SpecError(f"{path}.region", "needs a region such as eu-central-1")
     if not _ACCESS_KEY_ID.fullmatch(to.access_key_id):

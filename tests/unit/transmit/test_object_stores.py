@@ -1,6 +1,7 @@
-"""A bucket as destination: batches become objects, and no refusal of the store loses a message."""
+"""An S3 bucket as destination: batches become objects, and no answer of the store loses a message."""
 
 import io
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -17,12 +18,11 @@ from dataplane.ledger.meta import read_meta
 from dataplane.spec import ObjectSettings, RetryPolicy, S3Destination, endpoint_of
 from dataplane.tables.records import DestinationRecord
 from dataplane.tables.sealed import bind, credential_place
-from dataplane.transmit.deliveries.batches import batch_id
 from dataplane.transmit.http.sender import AwsKey
-from dataplane.transmit.policy.delivery_verdict import DeliveryOutcome, judge_bucket
+from dataplane.transmit.policy.delivery_verdict import DeliveryOutcome, judge_object_store
 from tests.support.doc_blocks import documented_all
 from tests.support.memory_lane import MemoryLane, message
-from tests.support.transmitting import KEY, NODE, Clock, MemorySender, opened, without_kafka
+from tests.support.transmitting import KEY, NODE, Clock, MemorySender, destination, opened, without_kafka
 
 URL: Final = "https://s3.eu-central-1.amazonaws.com/events"
 ACCESS_KEY: Final = "AKIAIOSFODNN7EXAMPLE"
@@ -41,10 +41,10 @@ def bucket(**fields: Any) -> S3Destination:
     return S3Destination(URL, "eu-central-1", ACCESS_KEY, **given)
 
 
-def record_of(to: S3Destination, secret: str = "s3cret") -> DestinationRecord:  # noqa: S107 (of this test)
+def record_of(to: S3Destination, name: str = "crm", secret: str = "s3cret") -> DestinationRecord:  # noqa: S107 (of this test)
     credential = msgspec.json.encode({"secret_access_key": secret, "endpoint": endpoint_of(to)}).decode()
-    text = bind(credential, credential_place("p", "crm")).encode()
-    return DestinationRecord("p", "crm", 1, "active", to, [], Fernet(KEY).encrypt(text).decode())
+    text = bind(credential, credential_place("p", name)).encode()
+    return DestinationRecord("p", name, 1, "active", to, [], Fernet(KEY).encrypt(text).decode())
 
 
 def given(tmp_path: Path, **fields: Any) -> tuple[MemoryLane, Any, MemorySender]:
@@ -60,9 +60,8 @@ def test_batch_becomes_one_object_that_is_put_with_the_access_key(tmp_path: Path
     lane.take(message(1, b'{"n":1}'), message(2, b'{\n"n":2}'), message(3, b"plain"))
     work.poll()
     ((url, headers, body, timeout_ms),) = sender.requests
-    name = batch_id(["id-0-1", "id-0-2", "id-0-3"])
-    assert url == f"{URL}/shop/{HOUR}/{name}.jsonl"
-    assert (body, timeout_ms) == (b'{"n":1}\n{ "n":2}\n"plain"\n', 30_000)
+    assert re.fullmatch(rf"{URL}/shop/{HOUR}/batch_\w{{32}}\.jsonl", url)
+    assert (body, timeout_ms) == (b'{"n":1}\n{ "n":2}\n"plain"\n', 8_000)
     assert sender.signed == [("PUT", AwsKey("eu-central-1", ACCESS_KEY, "s3cret"))]
     assert headers[-3:] == [
         "Content-Type: application/x-ndjson",
@@ -87,6 +86,67 @@ def test_retry_replaces_the_object_of_the_failed_attempt(tmp_path: Path, clock: 
     first, second = sender.requests
     assert second[0] == first[0]
     assert second[2] == first[2]
+    work.close()
+
+
+def test_destinations_and_replays_in_one_bucket_never_write_the_same_object(tmp_path: Path, clock: Clock):
+    lane, work, sender = opened(tmp_path, record_of(bucket(), "raw"), record_of(bucket(), "masked"))
+    lane.take(message(1, b"{}", destination="raw"), message(2, b"null", destination="masked", position=1, id="id-0-1"))
+    lane.take(message(3, destination="raw", position=1, id="id-0-1", replay="rep_1"))
+    clock.advance(1.1)
+    work.poll()
+    urls = [request[0] for request in sender.requests]
+    assert len(urls) == len(set(urls)) == 3
+    work.close()
+
+
+def test_body_of_a_success_settles_no_single_message(tmp_path: Path):
+    lane, work, sender = given(tmp_path)
+    lane.take(*(message(n) for n in (1, 2, 3)))
+    work.poll()
+    sender.answer(200, body=b'[{"status":400},{"status":410},{"status":500}]')
+    work.poll()
+    assert lane.filed() == {(NODE, "delivered", ""): 3}
+    work.close()
+
+
+def test_object_that_is_too_large_is_halved(tmp_path: Path):
+    lane, work, sender = given(tmp_path)
+    lane.take(*(message(n) for n in (1, 2, 3)))
+    work.poll()
+    sender.answer(413)
+    work.poll()
+    work.poll()
+    counts = [next(line for line in one[1] if "penstock-messages" in line)[-1] for one in sender.requests]
+    assert (counts[0], sorted(counts[1:])) == ("3", ["1", "2"])
+    work.close()
+
+
+def test_refusal_after_a_change_to_http_kills_no_message_of_the_object(tmp_path: Path):
+    lane, work, sender = given(tmp_path)
+    lane.take(*(message(n) for n in (1, 2, 3)))
+    work.poll()
+    lane.table.apply(destination(version=2))
+    sender.answer(403)
+    work.poll()
+    assert retried(lane) == [1, 2, 3]
+    assert lane.producer.of(lane.cell.topics["dead"].name) == []
+    work.close()
+
+
+def test_waiting_batch_lets_the_lane_rest_until_it_is_due(tmp_path: Path, clock: Clock):
+    lane, work, sender = given(tmp_path)
+    lane.take(message(1))
+    work.poll()
+    assert 0.9 < work._queues.rest_s(clock.now_s) <= 1.0
+    lane.take(message(2))
+    assert work._queues.rest_s(clock.now_s) == 0.0, "it may be full now"
+    work.poll()
+    clock.advance(0.6)
+    assert 0.3 < work._queues.rest_s(clock.now_s) <= 0.4, "the oldest message decides"
+    clock.advance(0.41)
+    work.poll()
+    assert len(sender.requests) == 1
     work.close()
 
 
@@ -136,12 +196,13 @@ def test_refusal_of_the_store_is_retried_and_kills_no_message(tmp_path: Path, st
 
 
 def test_verdicts_of_a_store():
-    refused = judge_bucket(403, 0)
-    assert (refused.outcome, refused.cause) == (DeliveryOutcome.RECOVERABLE, Cause.REJECTED)
-    assert judge_bucket(503, 0).throttled
-    assert judge_bucket(200, 0).outcome is DeliveryOutcome.DELIVERED
-    assert judge_bucket(0, 60).cause == Cause.TLS_CERTIFICATE
-    assert judge_bucket(0, 0, forbidden=True).cause == Cause.DESTINATION_FORBIDDEN
+    refused = judge_object_store(403, 0)
+    assert (refused.outcome, refused.cause) == (DeliveryOutcome.RECOVERABLE, Cause.STORE_REFUSED)
+    assert judge_object_store(503, 0).cause == Cause.SERVER_ERROR
+    assert judge_object_store(429, 0).throttled
+    assert judge_object_store(200, 0).outcome is DeliveryOutcome.DELIVERED
+    assert judge_object_store(0, 60).cause == Cause.TLS_CERTIFICATE
+    assert judge_object_store(0, 0, forbidden=True).cause == Cause.DESTINATION_FORBIDDEN
 
 
 def test_copy_of_a_replay_is_in_an_object_of_its_own(tmp_path: Path, clock: Clock):

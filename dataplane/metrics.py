@@ -154,9 +154,9 @@ Generated from `dataplane/metrics.py` by `make reference`; do not edit this page
 Each process serves its metrics in Prometheus' text format, at `/metrics` of the address in `PENSTOCK_METRICS`
 (`host:port`; an empty value turns metrics off). The box gives its processes consecutive ports on 127.0.0.1, from
 `PENSTOCK_METRICS_PORT` on, in this order: web, worker, observer, keeper, echo, table-queries, ingest-1, ingest-2 and
-the replicas that the Autoscaler adds. Containers listen on 9100, the second ingest replica on 9101. Lanes and drivers
-serve no metrics: they send a heartbeat once a second, and the Observer serves the figures of the heartbeats. No label
-names a tenant, a pipe or a message: those have pages.
+the replicas that the Autoscaler adds. Containers listen on 9100. Lanes and drivers serve no metrics: they send a
+heartbeat once a second, and the Observer serves the figures of the heartbeats. No label names a tenant, a pipe or a
+message: those have pages.
 
 | name | process | kind | unit | labels | description | when it rises |
 |---|---|---|---|---|---|---|

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from localbox.commands import archive, backup, down, restore, status, up
 from localbox.errors import BoxError
-from localbox.settings import env_example, new_secrets, settings_from
+from localbox.settings import container_secrets, env_example, settings_from
 from localbox.spark import spark_env
 
-_TEXTS = {"env-example": env_example, "secrets": new_secrets}
+_TEXTS = {"env-example": env_example, "secrets": container_secrets}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -73,13 +73,15 @@ VARIABLES: Final = (
     Variable(
         "PENSTOCK_FERNET_KEYS", "", "encrypt destinations' secrets, the first key is used to write; generated as above"
     ),
+    Variable("PENSTOCK_POSTGRES_PASSWORD", "", "of the Postgres in containers, from its first start; has no default"),
     Variable("PENSTOCK_WEB_HOST", "127.0.0.1", "address on which the pages are served"),
     Variable("PENSTOCK_WEB_URL", "", "how browsers reach the pages; follows host and port"),
     Variable("PENSTOCK_ALLOWED_HOSTS", "", "host names that pages answer to, comma-separated"),
     Variable(
         "PENSTOCK_TRUSTED_PROXIES",
         "",
-        "networks of proxies in front of the pages, comma-separated; only their X-Forwarded-* headers count",
+        "networks of proxies in front of the pages, comma-separated; only their X-Forwarded-* headers count; in "
+        "containers, by default, Caddy's",
     ),
     Variable("PENSTOCK_INGEST_HOST", "127.0.0.1", "address that ingest, the echo and table queries listen on"),
     Variable("PENSTOCK_INGEST_URL", "", "how sources reach ingest; follows host and port"),
@@ -290,6 +292,11 @@ def env_example() -> str:
 def new_secrets() -> str:
     """Return fresh values of the secrets, which must not have defaults, as lines for a .env file."""
     return f"PENSTOCK_SECRET_KEY={secrets.token_urlsafe(50)}\nPENSTOCK_FERNET_KEYS={Fernet.generate_key().decode()}\n"
+
+
+def container_secrets() -> str:
+    """Return fresh values of all secrets of docker-compose.yml, as lines for a .env file."""
+    return f"{new_secrets()}PENSTOCK_POSTGRES_PASSWORD={secrets.token_urlsafe(32)}\n"
 
 
 def _addresses(env: Mapping[str, str], ports: Mapping[str, int]) -> dict[str, str]:

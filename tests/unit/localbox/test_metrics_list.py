@@ -64,5 +64,4 @@ def test_prometheus_scrapes_every_process_that_exposes_metrics():
     asked = {one["labels"]["process"]: one["targets"] for one in job["static_configs"]}
     assert set(asked) == set(SHOWN)
     for process, (target,) in asked.items():
-        host = COMPOSE[process].get("network_mode", f"service:{process}").removeprefix("service:")
-        assert target == f"{host}:{COMPOSE[process]['environment']['PENSTOCK_METRICS'].rpartition(':')[2]}"
+        assert target == f"{process}:{COMPOSE[process]['environment']['PENSTOCK_METRICS'].rpartition(':')[2]}"

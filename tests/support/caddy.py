@@ -69,7 +69,7 @@ def caddy(folder: Path, upstreams: Sequence[int], others: Mapping[str, int]) -> 
         "PENSTOCK_TABLES_URL": f"https://{TABLES}",
         **addresses,
     }
-    program = go_tool("github.com/caddyserver/caddy/v2/cmd/caddy", f"v{IMAGE.rpartition(':')[2]}")
+    program = go_tool("caddy", f"v{IMAGE.rpartition(':')[2]}")
     authority = folder / "data" / "caddy" / "pki" / "authorities" / "local" / "root.crt"
     with (folder / "caddy.log").open("wb") as log:
         command = [program, "run", "--config", FOLDER / "Caddyfile"]

@@ -13,6 +13,7 @@ import yaml
 from controlplane.compute.pods import PodContext, deployment
 from controlplane.compute.port import DesiredApplication
 from localbox.settings import ROOT
+from tests.support.doc_blocks import documented_all
 from tests.support.go_tools import go_tool
 
 pytestmark = pytest.mark.long
@@ -176,6 +177,14 @@ def test_ingress_sends_each_host_and_the_path_of_the_echo_to_an_existing_service
     assert all(("Service", name) in objects for name in found.values())
     assert {*ingress["spec"]["tls"][0]["hosts"]} == {host for host, _ in found}
     assert ("Ingress", "penstock") not in rendered(tmp_path)
+
+
+def test_values_of_the_guide_are_accepted(tmp_path: Path):
+    guide = [yaml.safe_load(text) for text in documented_all("kubernetes.md", "yaml")]
+    merged = {key: value for values in guide for key, value in values.items()}
+    objects = rendered(tmp_path, merged)
+    assert ("Ingress", "penstock") in objects
+    assert objects["ConfigMap", "penstock"]["data"]["PENSTOCK_LAKES"] == "s3a://events/lake"
 
 
 def test_existing_claim_is_used_instead_of_a_new_one(tmp_path: Path):

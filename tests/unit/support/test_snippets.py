@@ -38,10 +38,12 @@ PROGRAMS: Final = ("postgresql", "python", "sql", "ts")
 KNOWN: Final = {".", "python", ".venv/bin/pytest"}
 NOT_RUN: Final = {
     "cd",
+    "docker",
     "echo",
     "export",
     "gh",
     "git",
+    "helm",
     "kubectl",
     "npm",
     "npx",

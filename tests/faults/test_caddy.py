@@ -22,7 +22,7 @@ from tests.support.ingest_replica import Replica
 from tests.support.plane import until
 from tests.support.sender import CONNECTIONS, Sender
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1_800)]  # the first one builds Caddy
 
 SENDERS = 12
 MOST_EVENTS = 20_000

@@ -16,7 +16,7 @@ from localbox.settings import ROOT
 from tests.support.doc_blocks import documented_all
 from tests.support.go_tools import go_tool
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1_800)]  # the first one builds the programs
 
 HELM = "v4.3.2"
 KUSTOMIZE = "v5.8.1"

@@ -72,7 +72,7 @@ def caddy(folder: Path, upstreams: Sequence[int], others: Mapping[str, int]) -> 
     program = go_tool("caddy", f"v{IMAGE.rpartition(':')[2]}")
     authority = folder / "data" / "caddy" / "pki" / "authorities" / "local" / "root.crt"
     with (folder / "caddy.log").open("wb") as log:
-        command = [program, "run", "--config", FOLDER / "Caddyfile"]
+        command = [str(program), "run", "--config", str(FOLDER / "Caddyfile")]
         process = subprocess.Popen(command, cwd=folder, env=env, stdout=log, stderr=log)
     try:
 

@@ -60,7 +60,7 @@ def test_beat_writes_its_schedule_more_often_than_the_check_of_compose_requires(
     for file in tmp_path.iterdir():
         written(file, 10_000)
     assert file_fresh(path, 400, NOW_S)
-    scheduler._do_sync()
+    scheduler.sync()
     scheduler.close()
     assert main([str(path), "400"]) is None
     assert scheduler.sync_every < 400

@@ -1,18 +1,20 @@
 """Caddy with the Caddyfile of docker-compose.yml: either ingest replica may die, and no event is sent twice."""
 
 import itertools
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from threading import Event, Lock
 from typing import NamedTuple
 
 import httpx
 import pytest
+from cryptography.fernet import Fernet
 
 from localbox.ports import free_ports
 from localbox.settings import ROOT
@@ -21,6 +23,7 @@ from tests.support.cluster import KEY, PIPE, Cluster, broker_for_cells
 from tests.support.ingest_replica import Replica
 from tests.support.plane import until
 from tests.support.sender import CONNECTIONS, Sender
+from tests.support.served import Served
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1_800)]  # the first one builds Caddy
 
@@ -189,6 +192,39 @@ def test_each_host_and_path_reaches_its_service_with_headers_of_caddy(front: Cad
 def test_request_without_tls_is_redirected(front: Caddy):
     answer = httpx.get(f"http://127.0.0.1:{front.http}/pipes/", headers={"Host": WEB})
     assert (answer.status_code, answer.headers["location"].partition(":")[0]) == (308, "https")
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Iterator[Served]:
+    """Run the web process with the settings of production; no page of the test needs a database."""
+    port = free_ports(1)[0]
+    env = {
+        "PENSTOCK_ENV": "production",
+        "PENSTOCK_VAR": str(tmp_path / "var"),
+        "PENSTOCK_SECRET_KEY": "a key of a test",
+        "PENSTOCK_FERNET_KEYS": Fernet.generate_key().decode(),
+        "PENSTOCK_MAIL_URL": "smtp://127.0.0.1:9",
+        "PENSTOCK_WEB_PORT": str(port),
+        "PENSTOCK_WEB_URL": f"https://{WEB}",
+        "PENSTOCK_ALLOWED_HOSTS": WEB,
+        "PENSTOCK_TRUSTED_PROXIES": "127.0.0.1",
+        "DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none",
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'platform'}",
+    }
+    collect = [sys.executable, "manage.py", "collectstatic", "--noinput", "--verbosity", "0"]
+    subprocess.run(collect, cwd=ROOT, env=os.environ | env, check=True)
+    with closing(Served("-m", "config.serve", log=tmp_path / "web.log", env=env, ready="/livez", port=port)) as served:
+        yield served
+
+
+def test_production_counts_requests_through_caddy_as_https_and_no_others(
+    tmp_path: Path, upstreams: dict[str, Upstream], pages: Served
+):
+    ports = {name: upstreams[name].port for name in ("ECHO", "TABLES")} | {"WEB": pages.port}
+    with caddy(tmp_path, [upstreams["ingest-1"].port], ports) as front, front.client(WEB) as client:
+        through = client.get("/sign-in/", extensions=sni(WEB))
+    assert (through.status_code, "Sign in" in through.text) == (200, True)
+    assert pages.get("/sign-in/", Host=WEB)[0] == 301, "to https"
 
 
 @pytest.fixture

@@ -151,6 +151,16 @@ def test_event_is_sent_to_the_other_replica_if_no_connection_opens(front: Caddy,
     assert upstreams["ingest-2"].ids == ids
 
 
+def test_development_serves_both_replicas_without_tls(tmp_path: Path, upstreams: dict[str, Upstream]):
+    replicas = [upstreams["ingest-1"], upstreams["ingest-2"]]
+    ids = [f"e{number}" for number in range(30)]
+    with caddy(tmp_path, [one.port for one in replicas], {}, config="ingest.caddyfile") as front:
+        for id_ in ids:
+            assert httpx.post(f"http://127.0.0.1:{front.plain}/v1/events", content=id_).status_code == 202
+    assert all(one.ids for one in replicas)
+    assert sorted(replicas[0].ids + replicas[1].ids) == sorted(ids)
+
+
 def test_each_request_to_ingest_has_a_connection_of_its_own(front: Caddy):
     """A request on a connection that is older than the death of its replica would fail without having reached it."""
     answer = httpx.get(f"http://127.0.0.1:{front.plain}/pipes/")

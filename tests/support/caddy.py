@@ -47,11 +47,14 @@ def sni(host: str) -> dict[str, str]:
 
 
 @contextmanager
-def caddy(folder: Path, upstreams: Sequence[int], others: Mapping[str, int]) -> Iterator[Caddy]:
+def caddy(
+    folder: Path, upstreams: Sequence[int], others: Mapping[str, int], config: str = "Caddyfile"
+) -> Iterator[Caddy]:
     """Run Caddy until the block ends.
 
     upstreams: ports of the ingest replicas
     others:    ports of WEB, ECHO and TABLES
+    config:    file of deploy/compose; ingest.caddyfile serves only `plain`
     """
     http, https, plain, admin = free_ports(4)
     addresses = {f"{name}_UPSTREAM": f"127.0.0.1:{port}" for name, port in others.items()}
@@ -72,18 +75,21 @@ def caddy(folder: Path, upstreams: Sequence[int], others: Mapping[str, int]) -> 
     program = go_tool("caddy", f"v{IMAGE.rpartition(':')[2]}")
     authority = folder / "data" / "caddy" / "pki" / "authorities" / "local" / "root.crt"
     with (folder / "caddy.log").open("wb") as log:
-        command = [str(program), "run", "--config", str(FOLDER / "Caddyfile")]
+        command = [str(program), "run", "--config", str(FOLDER / config)]
         process = subprocess.Popen(command, cwd=folder, env=env, stdout=log, stderr=log)
     try:
 
         def answers() -> bool:
             assert process.poll() is None, (folder / "caddy.log").read_text()
             with contextlib.suppress(httpx.HTTPError):
-                return authority.exists() and httpx.get(f"http://127.0.0.1:{plain}/readyz").status_code == 200
+                return httpx.get(f"http://127.0.0.1:{plain}/readyz").status_code == 200
             return False
 
         until(answers, "Caddy answers", 60)
-        yield Caddy(https, http, plain, ssl.create_default_context(cafile=str(authority)))
+        if config == "Caddyfile":
+            until(authority.exists, "Caddy has made its authority", 60)
+        cafile = str(authority) if authority.exists() else None
+        yield Caddy(https, http, plain, ssl.create_default_context(cafile=cafile))
     finally:
         process.terminate()
         process.wait(30)

@@ -13,6 +13,7 @@ AUDIT_TOPIC: Final = "penstock.audit"
 AUDIT_PARTITIONS: Final = 4
 HEARTBEAT_TOPIC: Final = "penstock.heartbeats"
 LOOKUP_TOPIC: Final = "penstock.lookups"
+OPERATIONAL_TOPIC: Final = "penstock.operational-events"
 
 PartitionKey = tuple[str, int]  # topic, partition
 

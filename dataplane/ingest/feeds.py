@@ -1,4 +1,4 @@
-"""Feeds: read sources of type kafka from clusters of other owners, and those of type table, like posted events.
+"""Feeds: read sources of type kafka, from clusters of other owners, table and penstock like posted events.
 
 All replicas read: Kafka's group protocol assigns the partitions to them. An offset is committed once everything below
 it is ACKed, so the events that a killed replica leaves behind are read again, under the same ids.
@@ -21,10 +21,11 @@ from dataplane.ingest.events import (
     is_attribute_value,
 )
 from dataplane.ingest.feed import REQUEST_S, Feed, Intake, checked, group_settings
+from dataplane.ingest.operational_feed import OperationalFeed, OperationalFeedKey
 from dataplane.ingest.table_feed import HostTables, TableChangeFeed, TableFeedKey
 from dataplane.ledger.meta import CE_PREFIX, CONTENT_TYPE, Headers
 from dataplane.ledger.traceparent import TRACEPARENT, is_traceparent
-from dataplane.spec import KafkaSource, TableSource
+from dataplane.spec import KafkaSource, PenstockSource, TableSource
 from dataplane.spec.clusters import Clusters, why_not_readable
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import PipeRecord
@@ -51,15 +52,16 @@ class FeedKey(NamedTuple):
         return f"{self.topic} of {self.cluster}"
 
 
+AnyFeedKey = FeedKey | TableFeedKey | OperationalFeedKey
 TypeHeader = Callable[[FeedKey], str]  # the record header that names the event types of a source; "" if none does
 
 
-def wanted(table: ControlTable, clusters: Clusters) -> set[FeedKey | TableFeedKey]:
+def wanted(table: ControlTable, clusters: Clusters) -> set[AnyFeedKey]:
     """Return the feeds to run, by the newest revision with traffic of each pipe. Pure."""
     return set(_wanted(table, clusters))
 
 
-def _wanted(table: ControlTable, clusters: Clusters) -> Iterator[FeedKey | TableFeedKey]:
+def _wanted(table: ControlTable, clusters: Clusters) -> Iterator[AnyFeedKey]:
     for pipe in table:
         if not isinstance(pipe, PipeRecord) or pipe.state == "closed" or not pipe.weights:
             continue
@@ -68,6 +70,8 @@ def _wanted(table: ControlTable, clusters: Clusters) -> Iterator[FeedKey | Table
             match source:
                 case TableSource():
                     yield TableFeedKey(pipe.pipe, name, pipe.tenant, source.table, source.from_, source.prefix)
+                case PenstockSource():
+                    yield OperationalFeedKey(pipe.pipe, name, pipe.tenant, source.events)
                 case KafkaSource() if why_not_readable(clusters, source, pipe.tenant) is None:
                     yield FeedKey(pipe.pipe, name, pipe.tenant, source.topic, source.cluster, source.start)
 
@@ -212,7 +216,7 @@ class SourceFeeds:
         self._clusters, self._table, self._intake, self._tables = clusters, table, intake, tables
         self._type_header = type_header
         self.dropped_headers = 0
-        self._feeds: dict[FeedKey | TableFeedKey, Feed] = {}
+        self._feeds: dict[AnyFeedKey, Feed] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._seen = -1
 
@@ -237,9 +241,11 @@ class SourceFeeds:
         await asyncio.gather(*self._ending)
         await asyncio.to_thread(self._tables.close)
 
-    def _feed(self, want: FeedKey | TableFeedKey) -> Feed:
+    def _feed(self, want: AnyFeedKey) -> Feed:
         if isinstance(want, TableFeedKey):
             return TableChangeFeed(want, self._tables, self._intake)
+        if isinstance(want, OperationalFeedKey):
+            return OperationalFeed(want, self._tables.kafka, self._intake)
         settings = self._clusters[want.cluster].settings
         return KafkaFeed(want, settings, self._intake, dropped=self._note_dropped, type_header=self._type_header)
 

@@ -22,6 +22,7 @@ from dataplane.ingest.feed import FedSource, Intake
 from dataplane.ingest.feeds import FeedKey, SourceFeeds
 from dataplane.ingest.journal import AckJournal, JournalledAck
 from dataplane.ingest.ledger_reporter import EventCounts, LedgerReporter
+from dataplane.ingest.operational_feed import OperationalFeedKey
 from dataplane.ingest.peers import PeerReader
 from dataplane.ingest.problems import RETRY_AFTER_S, EventRejectedError, table_unread
 from dataplane.ingest.quotas import TenantMeters
@@ -30,7 +31,7 @@ from dataplane.ingest.rejections import RejectedEvent, RejectionBook
 from dataplane.ingest.route import SourceRoute, Stamper
 from dataplane.ingest.schemas import check_of, reject_mismatch
 from dataplane.ingest.stamp import PartitionSpreader, key_bytes, partition_of
-from dataplane.ingest.table_feed import HostTables, TableFeedKey, revisions_reading
+from dataplane.ingest.table_feed import HostTables, TableFeedKey
 from dataplane.ingest.time_slice import TimeSlice
 from dataplane.ingest.traces import IngestTracing
 from dataplane.ingest.version_traffic import TrafficBook
@@ -267,14 +268,14 @@ class IngestReplica:
     def _fields(self, source: str, pipe: PipeRecord, feed: FedSource | None) -> dict[int, SourceFields]:
         """Return the fields that each revision which names the source reads.
 
-        During a ramp, perhaps only one of the two names it, or reads the table of the feed. Raises EventRejectedError
-        if none does, or a plan is unknown.
+        During a ramp, perhaps only one of the two names it, or reads the rows or events of the feed. Raises
+        EventRejectedError if none does, or a plan is unknown.
         """
         records = [self.table.plan(pipe.pipe, revision) for revision, _ in pipe.weights]
         known = [record for record in records if record is not None]
         named = {record.revision: record.spec for record in known if source in record.spec.sources}
-        if isinstance(feed, TableFeedKey):
-            named = revisions_reading(feed, named)
+        if isinstance(feed, TableFeedKey | OperationalFeedKey):
+            named = {revision: spec for revision, spec in named.items() if feed.reads(spec.sources[source])}
         if len(known) < len(records) or not named:
             raise _starting()
         return {revision: source_fields(spec)[source] for revision, spec in named.items()}

@@ -9,7 +9,7 @@ ids of events. A replica that replaces a killed one waits until its own host has
 import asyncio
 import hashlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Self
@@ -25,7 +25,7 @@ from dataplane.kafka_clients import make_consumer
 from dataplane.ledger.meta import CONTENT_TYPE
 from dataplane.names import LOOKUP_TOPIC
 from dataplane.runtime.lookups import Lookups
-from dataplane.spec import PipeSpec, TableSource
+from dataplane.spec import SourceSpec, TableSource
 from dataplane.tables.change_cursor import ChangeCursor
 from dataplane.tables.lookup_store import lookup_folder
 from dataplane.tables.optional_files import OptionalFiles
@@ -63,17 +63,12 @@ class TableFeedKey(NamedTuple):
         digest = hashlib.sha256(self.prefix.encode()).hexdigest()[:PREFIX_DIGITS]
         return [self.table, digest] if self.prefix else [self.table]
 
+    def reads(self, source: SourceSpec) -> bool:
+        """Return True if a revision's source has the rows that this feed reads.
 
-def revisions_reading(want: TableFeedKey, named: Mapping[int, PipeSpec]) -> dict[int, PipeSpec]:
-    """Return the revisions whose source has the rows that a feed reads. Pure.
-
-    Another revision of a ramp may read another table under the same name, and may even write this one.
-    """
-    return {revision: spec for revision, spec in named.items() if _reads(want, spec.sources[want.source])}
-
-
-def _reads(want: TableFeedKey, source: object) -> bool:
-    return isinstance(source, TableSource) and (source.table, source.prefix) == (want.table, want.prefix)
+        Another revision of a ramp may read another table under the same name, and may even write this one.
+        """
+        return isinstance(source, TableSource) and (source.table, source.prefix) == (self.table, self.prefix)
 
 
 class TableChangeEvent(Struct, frozen=True):

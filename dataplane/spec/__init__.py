@@ -32,7 +32,16 @@ from dataplane.spec.enrich import EnrichSpec
 from dataplane.spec.errors import SpecError
 from dataplane.spec.object_store import AwsAuth, ObjectSettings, S3Destination
 from dataplane.spec.routes import RouteRule, RoutesSpec
-from dataplane.spec.sources import HttpSource, KafkaSource, SourceSpec, TableSource, can_spread, has_keys
+from dataplane.spec.sources import (
+    HttpSource,
+    KafkaSource,
+    PenstockSource,
+    SourceSpec,
+    TableSource,
+    can_spread,
+    has_keys,
+    wants_event,
+)
 from dataplane.spec.steps import (
     CastStep,
     DefaultStep,
@@ -81,6 +90,7 @@ __all__ = [
     "OAuth2",
     "ObjectSettings",
     "PeekStepSpec",
+    "PenstockSource",
     "PipeSpec",
     "RemoteDestination",
     "RemoveStep",
@@ -110,4 +120,5 @@ __all__ = [
     "parse_pipe_spec",
     "paths_overlap",
     "spec_to_builtins",
+    "wants_event",
 ]

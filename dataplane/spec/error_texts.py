@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from dataplane.spec.names import NAME
-from dataplane.spec.sources import TOPIC
+from dataplane.spec.sources import OPERATIONAL_PATTERN, TOPIC
 from dataplane.spec.steps import PATH, STEP_TYPES
 from dataplane.spec.storage import ROOT
 
@@ -17,6 +17,7 @@ _PATTERNS: Final = {
     r"^[A-Z]{3}(?!\n)$": "needs a currency of three capital letters, such as EUR",
     r"^([1-5]xx|[1-5]\d\d|[1-5]\d\d-[1-5]\d\d)(?!\n)$": "needs a status such as 200, 4xx or 500-599",
     ROOT: "needs the URL of a store, such as file:///srv/lake or s3a://bucket/lake",
+    OPERATIONAL_PATTERN: "needs a type of operational events, such as penstock.alert.opened, or penstock.alert.*",
     TOPIC: "needs the name of a topic: 1-249 of a-z, A-Z, 0-9, '.', '_' and '-'",
     r"^[^:\x00-\x1f\x7f]*(?!\n)$": "needs text without colons and control characters",
 }

@@ -1,6 +1,6 @@
 """`SourceSpec`: the sources of a pipe. Paths point into the event's body; null: ingest's own value, or none."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
@@ -12,6 +12,8 @@ from dataplane.spec.steps import FieldPath
 # Kafka's own rule for topic names; (?!\n): `$` alone lets a final newline pass.
 TOPIC: Final = r"^[a-zA-Z0-9._-]{1,249}(?!\n)$"
 MAX_PREFIX_CHARS: Final = 400  # a row's key has at most as many bytes (dataplane.tables.lookups)
+OPERATIONAL_PATTERN: Final = r"^penstock\.([a-z_]{1,40}\.)?([a-z_]{1,40}|\*)(?!\n)$"
+OperationalPattern = Annotated[str, Meta(pattern=OPERATIONAL_PATTERN)]
 
 
 class HttpSource(Struct, tag="http", tag_field="type", forbid_unknown_fields=True, frozen=True):
@@ -66,17 +68,37 @@ class TableSource(Struct, tag="table", tag_field="type", forbid_unknown_fields=T
     prefix: Annotated[str, Meta(max_length=MAX_PREFIX_CHARS)] = ""
 
 
-SourceSpec = HttpSource | KafkaSource | TableSource
+class PenstockSource(Struct, tag="penstock", tag_field="type", forbid_unknown_fields=True, frozen=True):
+    """Operational events of the tenant: what happens to its other pipes. The key of an event is the id of its pipe.
+
+    events: the wanted types; `*` as the last part stands for all types that begin with the parts before it
+    """
+
+    event_time: ClassVar[None] = None
+    key: ClassVar[None] = None
+    id: ClassVar[None] = None
+    spread_key: ClassVar[UnsetType] = UNSET
+    sequence: ClassVar[UnsetType] = UNSET
+
+    events: Annotated[tuple[OperationalPattern, ...], Meta(min_length=1, max_length=20)] = ("penstock.*",)
+
+
+SourceSpec = HttpSource | KafkaSource | TableSource | PenstockSource
+
+
+def wants_event(patterns: Iterable[str], type_: str) -> bool:
+    """Return True if one of a source's patterns names the type of an operational event, or a beginning of it."""
+    return any(type_.startswith(one[:-1]) if one.endswith("*") else type_ == one for one in patterns)
 
 
 def has_keys(source: SourceSpec) -> bool:
-    """Return True if the source's events have keys: Kafka records and rows of tables bring their own."""
+    """Return True if the source's events have keys: all but posted ones bring their own."""
     return source.key is not None or not isinstance(source, HttpSource)
 
 
 def can_spread(source: SourceSpec) -> bool:
     """Return True if the events of a key could be distributed over all partitions, and are not yet."""
-    return has_keys(source) and not isinstance(source, TableSource) and not source.spread_key
+    return has_keys(source) and isinstance(source, HttpSource | KafkaSource) and not source.spread_key
 
 
 def check_source(path: str, source: SourceSpec, ordered: Collection[str]) -> None:

@@ -24,6 +24,7 @@ from dataplane.names import (
     LANE_KINDS,
     LOOKUP_TOPIC,
     ONE_PARTITION,
+    OPERATIONAL_TOPIC,
     PURPOSES,
     QUERY_INPUTS,
     LaneKind,
@@ -101,7 +102,8 @@ class Cluster:
 
     def make_cluster_topics(self) -> None:
         """Create the topics that all cells share."""
-        shared = [NewTopic(AUDIT_TOPIC, 4, 1, config=SIZES), NewTopic(HEARTBEAT_TOPIC, 1, 1, config=SIZES)]
+        single = (HEARTBEAT_TOPIC, OPERATIONAL_TOPIC)
+        shared = [NewTopic(AUDIT_TOPIC, 4, 1, config=SIZES), *(NewTopic(name, 1, 1, config=SIZES) for name in single)]
         compacted = {"cleanup.policy": "compact"} | SIZES
         self._make([*shared, *(NewTopic(name, 1, 1, config=compacted) for name in (CONTROL_TOPIC, LOOKUP_TOPIC))])
 

@@ -9,7 +9,7 @@ from confluent_kafka import TopicPartition
 
 from dataplane.ingest.feed import group_settings
 from dataplane.ingest.feeds import wanted
-from dataplane.ingest.table_feed import FeedPosition, TableFeedKey, event_of, revisions_reading, started
+from dataplane.ingest.table_feed import FeedPosition, TableFeedKey, event_of, started
 from dataplane.spec import parse_pipe_spec
 from dataplane.tables.control import ControlTable
 from dataplane.tables.pinned_tables import ChangeLog, TableChange
@@ -45,8 +45,9 @@ def test_rows_are_stamped_only_for_revisions_that_read_their_table():
         spec = {"sources": {"users": source}, "destinations": {"crm": {"url": "https://crm.example/"}}}
         specs[revision] = parse_pipe_spec(spec)
     specs[5] = parse_pipe_spec({"sources": {"users": {}}, "destinations": {"crm": {"url": "https://crm.example/"}}})
-    assert set(revisions_reading(WANT, specs)) == {3, 4}
-    assert set(revisions_reading(WANT._replace(prefix="u-"), specs)) == {2}
+    sources = {revision: spec.sources["users"] for revision, spec in specs.items()}
+    assert {revision for revision, source in sources.items() if WANT.reads(source)} == {3, 4}
+    assert {revision for revision, source in sources.items() if WANT._replace(prefix="u-").reads(source)} == {2}
 
 
 def test_source_begins_only_when_the_host_has_the_whole_topic():

@@ -23,6 +23,7 @@ from mgmt.ramps.schedule import RampPolicy
 
 AUDIT_RETENTION_MS: Final = 7 * DAY_MS
 HEARTBEAT_RETENTION_MS: Final = HOUR_MS
+OPERATIONAL_RETENTION_MS: Final = 7 * DAY_MS
 
 
 class ControlSettings(Struct, frozen=True):

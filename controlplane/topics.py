@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
 from msgspec import Struct
 
 from controlplane.kafka import kafka_clients
-from controlplane.settings import AUDIT_RETENTION_MS, HEARTBEAT_RETENTION_MS
+from controlplane.settings import AUDIT_RETENTION_MS, HEARTBEAT_RETENTION_MS, OPERATIONAL_RETENTION_MS
 from dataplane.names import (
     AUDIT_PARTITIONS,
     AUDIT_TOPIC,
@@ -31,6 +31,7 @@ from dataplane.names import (
     INPUTS_OF,
     LANE_KINDS,
     LOOKUP_TOPIC,
+    OPERATIONAL_TOPIC,
     QUERY_INPUTS,
     PartitionKey,
     Purpose,
@@ -66,12 +67,14 @@ def cluster_plans(shape: TopicShape) -> list[TopicPlan]:
     """Return the topics that all cells share. Control and look-ups are compacted, with one partition for one order."""
     control = topic_config(shape, -1) | COMPACTED
     audit = topic_config(shape, AUDIT_RETENTION_MS)
+    operational = topic_config(shape, OPERATIONAL_RETENTION_MS)
     heartbeats = topic_config(shape, HEARTBEAT_RETENTION_MS) | {"segment.ms": str(HOUR_MS)}
     return [
         TopicPlan(CONTROL_TOPIC, 1, shape.replication, control),
         TopicPlan(AUDIT_TOPIC, AUDIT_PARTITIONS, shape.replication, audit),
         TopicPlan(HEARTBEAT_TOPIC, 1, shape.replication, heartbeats),
         TopicPlan(LOOKUP_TOPIC, 1, shape.replication, control),
+        TopicPlan(OPERATIONAL_TOPIC, 1, shape.replication, operational),
     ]
 
 

@@ -32,6 +32,7 @@ from mgmt.ledger.models import (
     SettledOffset,
 )
 from mgmt.lookups.models import LookupRow, LookupTable
+from mgmt.operational_events.models import OperationalEvent
 from mgmt.patterns.models import (
     FieldHour,
     FieldSample,
@@ -104,6 +105,7 @@ __all__ = [
     "Notification",
     "NumberState",
     "OffsetSet",
+    "OperationalEvent",
     "PartitionWatch",
     "PatternHour",
     "PatternMark",

@@ -11,14 +11,14 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from dataplane.names import CONTROL_TOPIC, HEARTBEAT_TOPIC, LOOKUP_TOPIC, output_topic
+from dataplane.names import CONTROL_TOPIC, HEARTBEAT_TOPIC, LOOKUP_TOPIC, OPERATIONAL_TOPIC, output_topic
 
 KafkaRole = Literal["ingest", "cells", "control", "web", "tables"]
 KafkaOperation = Literal["read", "write", "create", "delete", "alter", "alter_configs", "describe", "describe_configs"]
 PREFIX: Final = "penstock."
 OUTPUT_PREFIX: Final = f"{PREFIX}out."
 OFFSETS_TOPIC: Final = "__consumer_offsets"
-FEED_GROUPS: Final = f"{PREFIX}pipe_"  # of table sources, which name their pipe
+FEED_GROUPS: Final = f"{PREFIX}pipe_"  # of sources of type table and penstock, which name their pipe
 USER_PREFIX: Final = "penstock-"  # of the principals of roles
 CUSTOMER_PREFIX: Final = "customer-"  # of the principals of tenants
 ROLES: Final[Mapping[KafkaRole, str]] = MappingProxyType(
@@ -62,7 +62,8 @@ def role_acls(role: KafkaRole) -> list[Acl]:
                 Acl(user, "topic", OUTPUT_PREFIX, "write", prefixed=True, denied=True),
                 Acl(user, "topic", CONTROL_TOPIC, "write", denied=True),
                 Acl(user, "topic", LOOKUP_TOPIC, "write", denied=True),
-                *_reads(user, topics=(CONTROL_TOPIC, HEARTBEAT_TOPIC, LOOKUP_TOPIC)),
+                Acl(user, "topic", OPERATIONAL_TOPIC, "write", denied=True),
+                *_reads(user, topics=(CONTROL_TOPIC, HEARTBEAT_TOPIC, LOOKUP_TOPIC, OPERATIONAL_TOPIC)),
                 *_reads(user, groups=("penstock-control-reader", "penstock-peer-reader")),
                 *_prefixed(user, "group", FEED_GROUPS, ("read",)),
             ]

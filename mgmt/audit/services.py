@@ -14,6 +14,7 @@ from mgmt.audit.origin import current_origin
 from mgmt.audit.targets import Target, target_of
 from mgmt.ids import storable
 from mgmt.models import Membership, Pipe, Tenant, User
+from mgmt.operational_events.services import emit_change
 
 ActorKind = AuditEntry.ActorKind
 SYSTEM: Final = "Penstock"
@@ -32,6 +33,8 @@ def record(
 ) -> AuditEntry | None:
     """Add an entry about a change to the caller's transaction; return None, without one, if no given field differs.
 
+    The operational event of the change, if there is one and a pipe receives it, is part of the same transaction.
+
     by:            None for Penstock itself
     action:        one of mgmt.audit.actions.ACTIONS
     target:        the changed row, or its kind, id and name; by default the pipe
@@ -49,6 +52,8 @@ def record(
     was, becomes = _difference(ACTIONS[action].fields, before or {}, after or {})
     if (before or after) and not (was or becomes):
         return None
+    if pipe is not None:
+        emit_change(action=action, pipe=pipe, target=target, after=becomes)
     origin, grant = current_origin(), by.grant if by else None
     return AuditEntry.objects.create(
         tenant_id=tenant_id,

@@ -10,6 +10,7 @@ PROVISION: Final = "provisioner.tick"
 EVERY_S: Final[Mapping[str, float]] = {
     PROVISION: 1.0,
     "lookups.publish": 1.0,
+    "operational_events.publish": 1.0,
     "tester.send": 1.0,
     "deployer.tick": 2.0,
     "observer.tend": 2.0,

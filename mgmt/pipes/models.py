@@ -90,6 +90,9 @@ class PipeRevision(models.Model):
         db_default=False,
         help_text="True if it takes all keys at once, as a fix of a failing revision does.",
     )
+    has_penstock_source = models.BooleanField(
+        default=False, db_default=False, help_text="True if a source of the spec receives operational events."
+    )
     published_offset = models.BigIntegerField(null=True, help_text="Control topic offset just after its records.")
     live_at = models.DateTimeField(null=True)
 
@@ -98,6 +101,9 @@ class PipeRevision(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["pipe", "number"], name="revision_number_once_per_pipe"),
             models.UniqueConstraint(fields=["pipe"], condition=Q(state="live"), name="one_live_revision_per_pipe"),
+        ]
+        indexes = [
+            models.Index(fields=["pipe"], condition=Q(has_penstock_source=True), name="revisions_receiving_events")
         ]
 
     def __str__(self) -> str:

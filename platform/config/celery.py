@@ -51,5 +51,5 @@ app.conf.update(
         for task, every_s in EVERY_S.items()
     },
 )
-ROOMS = ("provisioner", "lookups", "observer", "deployer", "autoscaler", "delivery_test")
+ROOMS = ("provisioner", "lookups", "operational_events", "observer", "deployer", "autoscaler", "delivery_test")
 app.autodiscover_tasks([f"controlplane.{room}" for room in ROOMS])

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import structlog
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Max, QuerySet
 from django.db.models.functions import Greatest
@@ -31,6 +32,8 @@ from mgmt.models import (
     Redrive,
     User,
 )
+from mgmt.operational_events.services import emit_event
+from mgmt.operational_events.types import ALERT_OPENED, ALERT_RESOLVED
 
 log = structlog.get_logger(__name__)
 AlertState = Alert.State
@@ -156,7 +159,7 @@ def snooze_alert(*, alert: Alert, until: datetime, now: datetime, by: User | Non
 
 def resolve_alert(*, alert: Alert, now: datetime, by: User | None = None, resolution: str = "") -> bool:
     """Resolve an alert and notify the channels that were notified of it. Returns False if it was resolved already."""
-    words = resolution or (f"resolved by {by.username}" if by else "resolved")
+    before, words = alert.state, resolution or (f"resolved by {by.username}" if by else "resolved")
     with transaction.atomic():
         moved = (
             open_alerts()
@@ -165,11 +168,12 @@ def resolve_alert(*, alert: Alert, now: datetime, by: User | None = None, resolu
                 state=AlertState.RESOLVED, resolved_at=now, resolved_by=by, resolution=words[:200], snoozed_until=None
             )
         )
+        alert.refresh_from_db()
         if moved:
             _notify_end(alert, now)
+            emit_event(type_=ALERT_RESOLVED, pipe=alert.pipe, data=_event_data(alert))
             if by is not None:
-                _record(alert, by, alert.state, AlertState.RESOLVED)
-    alert.refresh_from_db()
+                _record(alert, by, before, AlertState.RESOLVED)
     if moved:
         log.info("alert resolved", alert=alert.id, destination=alert.destination, cause=alert.cause, why=words)
     return moved == 1
@@ -279,8 +283,28 @@ def _open(fresh: Alert, now: datetime) -> bool:
     if not Alert.objects.filter(id=fresh.id).exists():
         return False
     log.info("alert opened", alert=fresh.id, pipe=fresh.pipe_id, destination=fresh.destination, cause=fresh.cause)
+    emit_event(type_=ALERT_OPENED, pipe=fresh.pipe, data=_event_data(fresh))
     _notify(fresh, "opened", max(now + NOTIFY_AFTER, ended_at + QUIET_FOR) if ended_at else now + NOTIFY_AFTER)
     return True
+
+
+def _event_data(alert: Alert) -> dict[str, Any]:
+    """Return an alert's fields for operational events, without its sample and figures: they contain values of messages.
+
+    The URL is not made by `reverse`, because the Observer opens alerts also while a page cannot be imported.
+    """
+    return {
+        "alert": alert.id,
+        "destination": alert.destination,
+        "cause": str(alert.cause),
+        "status": alert.status,
+        "suspended": alert.suspended,
+        "count": alert.count,
+        "opened_at": alert.opened_at.isoformat(),
+        "resolved_at": alert.resolved_at.isoformat() if alert.resolved_at else None,
+        "resolution": alert.resolution,
+        "url": f"{settings.PENSTOCK_WEB_URL}/pipes/{alert.pipe_id}/alerts/{alert.id}/",
+    }
 
 
 def _raise(rows: QuerySet[Alert], failure: FailureGroup) -> int:

@@ -16,6 +16,7 @@ from mgmt.audit.services import record
 from mgmt.cells.policies import admission_policy
 from mgmt.errors import NameTakenError, PipeClosedError
 from mgmt.models import Admission, LaneSignal, Pipe, Tenant, User
+from mgmt.operational_events.services import check_room_for_penstock_source
 from mgmt.pipes.services.revisions import check_for_tenant, current_revision, store_revision
 from mgmt.pipes.spec_check import checked_spec
 from mgmt.quotas.services import check_room_for_pipe, check_room_for_table_sources, hold_tenant
@@ -98,9 +99,10 @@ def reopen_pipe(*, pipe: Pipe, by: User | None = None) -> bool:
     hold_tenant(pipe.tenant_id)
     if Pipe.objects.filter(id=pipe.id, state=Pipe.State.CLOSED).exists():
         check_room_for_pipe(pipe.tenant_id)
-        sources = current_revision(pipe).spec["sources"].values()
+        sources = list(current_revision(pipe).spec["sources"].values())
         reading = sum(source.get("type") == "table" for source in sources)
         check_room_for_table_sources(pipe.tenant_id, pipe.id, reading)
+        check_room_for_penstock_source(pipe, sources)
     return _move(pipe, [Pipe.State.CLOSED], Pipe.State.ACTIVE, by=by, action="pipe.reopened")
 
 

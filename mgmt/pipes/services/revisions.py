@@ -32,6 +32,13 @@ from mgmt.errors import (
 from mgmt.event_types.queries import event_shapes_of
 from mgmt.lookups.services import check_table_loops, check_tables
 from mgmt.models import Destination, Pipe, PipeRevision, PortalLink, Source, User
+from mgmt.operational_events.services import (
+    check_author_of_penstock_source,
+    check_penstock_sources,
+    emit_event,
+    penstock_sources,
+)
+from mgmt.operational_events.types import REVISION_LIVE
 from mgmt.pipes.services.publishing import republish_pipe
 from mgmt.pipes.spec_check import check_encodings, check_sources, checked_spec
 from mgmt.quotas.services import check_spec_within_quota, hold_tenant
@@ -70,7 +77,8 @@ def publish_revision(
     """
     checked = checked_spec(spec, owner=pipe.tenant_id)
     check_fields(checked, event_shapes_of(pipe.id))  # before the transaction: others wait for its locks
-    pipe.revisions.get(number=based_on)
+    base = pipe.revisions.get(number=based_on)
+    check_author_of_penstock_source(author, checked, base.spec)
     try:
         with transaction.atomic():
             # First the tenant's lock, then the pipe's: `reopen_pipe` takes them in the same order.
@@ -183,6 +191,7 @@ def check_for_tenant(tenant_id: str, spec: PipeSpec, pipe_id: str = "") -> None:
     check_table_loops(tenant_id, spec, pipe_id)
     check_tables(tenant_id, spec)
     check_sources(tenant_id, spec)
+    check_penstock_sources(tenant_id, spec, pipe_id)
     check_encodings(tenant_id, spec)
     check_spec_within_quota(tenant_id, spec, pipe_id)
 
@@ -191,7 +200,14 @@ def check_for_tenant(tenant_id: str, spec: PipeSpec, pipe_id: str = "") -> None:
 def store_revision(*, pipe: Pipe, number: int, spec: PipeSpec, author: User, at_once: bool = False) -> PipeRevision:
     """Create the revision's row, and rows for sources and destinations that the pipe names for the first time."""
     document = spec_to_builtins(spec)
-    revision = PipeRevision.objects.create(pipe=pipe, number=number, spec=document, author=author, at_once=at_once)
+    revision = PipeRevision.objects.create(
+        pipe=pipe,
+        number=number,
+        spec=document,
+        author=author,
+        at_once=at_once,
+        has_penstock_source=bool(penstock_sources(spec)),
+    )
     Source.objects.bulk_create([Source(pipe=pipe, name=name) for name in spec.sources], ignore_conflicts=True)
     known = set(pipe.destinations.values_list("name", flat=True))
     Destination.objects.bulk_create(
@@ -229,6 +245,7 @@ def adopt_live_spec(*, revision: PipeRevision, now: datetime | None = None) -> b
     )
     if became_live:
         request_backfills(revision=revision, before=before, now=now)
+        emit_event(type_=REVISION_LIVE, pipe=revision.pipe, data={"revision": revision.number})
     republish_pipe(pipe_id=revision.pipe_id)
     take_over(revision.pipe_id, revision.spec["destinations"])
     revision.refresh_from_db()

@@ -15,6 +15,7 @@ from controlplane.kafka_access.acls import (
 )
 from controlplane.kafka_access.quotas import REQUEST_PERCENT, quotas
 from dataplane.ingest.feed import group_settings
+from dataplane.ingest.operational_feed import GROUP_PART, OperationalFeedKey
 from dataplane.ingest.table_feed import TableFeedKey
 from dataplane.names import (
     AUDIT_TOPIC,
@@ -22,6 +23,7 @@ from dataplane.names import (
     HEARTBEAT_TOPIC,
     LANE_KINDS,
     LOOKUP_TOPIC,
+    OPERATIONAL_TOPIC,
     PURPOSES,
     cell_topic,
     lane_group,
@@ -29,7 +31,7 @@ from dataplane.names import (
 )
 
 CELL_TOPICS = [cell_topic("c7", purpose, 1) for purpose in PURPOSES]
-SHARED = [AUDIT_TOPIC, CONTROL_TOPIC, HEARTBEAT_TOPIC, LOOKUP_TOPIC]
+SHARED = [AUDIT_TOPIC, CONTROL_TOPIC, HEARTBEAT_TOPIC, LOOKUP_TOPIC, OPERATIONAL_TOPIC]
 OUTPUT = output_topic("pipe_a", "feed")
 EVERY = [*CELL_TOPICS, *SHARED, OUTPUT]
 
@@ -47,7 +49,9 @@ def allowed(acls: list[Acl], operation: str) -> set[str]:
 
 def test_ingest_writes_events_and_reports_and_reads_no_event():
     acls = role_acls("ingest")
-    assert allowed(acls, "read") == {CONTROL_TOPIC, HEARTBEAT_TOPIC, LOOKUP_TOPIC}
+    assert allowed(acls, "read") == {CONTROL_TOPIC, HEARTBEAT_TOPIC, LOOKUP_TOPIC, OPERATIONAL_TOPIC}
+    operational = OperationalFeedKey("pipe_a", "src", "ten_a", ("penstock.*",))
+    assert may(acls, "read", "group", group_settings(operational, GROUP_PART)["group.id"])
     group = group_settings(TableFeedKey("pipe_a", "src", "ten_a", "tab_a", "now", ""), "tab_a")["group.id"]
     assert may(acls, "read", "group", group)
     assert not may(acls, "read", "group", "penstock.tail")

@@ -1,0 +1,1 @@
+"""Publish operational events of tenants on their topic, from which ingest replicas read them."""

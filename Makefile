@@ -129,6 +129,7 @@ reference: $(RUN_STAMP) ## generate the pages of steps, expressions, metrics, th
 	@$(BIN)/python -c 'from dataplane.metrics import page; print(page(), end="")' > docs/reference/metrics.md
 	@$(BIN)/python -m mgmt.web.reference < docs/openapi.yaml > docs/reference/api.md
 	@$(BIN)/python -m mgmt.audit.reference > docs/reference/audit-actions.md
+	@$(BIN)/python -m mgmt.operational_events.reference > docs/reference/operational-events.md
 	@$(BIN)/python -m penstock_cli.reference > docs/reference/cli.md
 	@$(BIN)/python -m mgmt.web.errors_reference > docs/reference/errors.md
 

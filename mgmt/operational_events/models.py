@@ -11,7 +11,7 @@ from mgmt.tenancy.models import Tenant
 class OperationalEvent(models.Model):
     """Operational event, stored in the transaction of its change and deleted once it is on its topic.
 
-    Every row is due, so none is missed, however late its transaction commits (docs/decisions/0312).
+    Every row is due, so none is missed, however late its transaction commits (docs/decisions/0314).
     """
 
     id = models.CharField(primary_key=True, max_length=32, default=id_maker("evt"), editable=False)

@@ -39,6 +39,7 @@ SOURCE_PATHS: Final = ("event_time", "key", "id", "sequence")
 # Fields of the sources that the form creates. Those of type kafka are kept, and written as JSON.
 SOURCE_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "http": SOURCE_PATHS, "kafka": SOURCE_PATHS, "table": ("table", "from", "prefix"),
+    "penstock": ("events",),
 }  # fmt: skip
 _SHOWN: Final = frozenset({"version", "sources", "normalize", "enrich", "routes", "transform", "destinations"})
 
@@ -47,7 +48,7 @@ _SHOWN: Final = frozenset({"version", "sources", "normalize", "enrich", "routes"
 class SourceRow:
     """Source as typed; `was` is its name in the base document. The other fields depend on the kind.
 
-    `start` is the document's `from`.
+    `start` is the document's `from`; `events` are the wanted types, separated by commas.
     """
 
     name: str = ""
@@ -60,6 +61,7 @@ class SourceRow:
     table: str = ""
     start: str = ""
     prefix: str = ""
+    events: str = ""
 
 
 @dataclass(frozen=True)
@@ -266,6 +268,8 @@ def _step_rows(steps: Sequence[Mapping[str, Any]]) -> tuple[StepRow, ...]:
 def _source_row(name: str, one: Mapping[str, Any]) -> SourceRow:
     kind = one.get("type", "http")
     typed = {field: one.get(field) or "" for field in SOURCE_KINDS[kind] if field != "from"}
+    if kind == "penstock":
+        typed["events"] = ", ".join(typed["events"])
     return SourceRow(name, name, kind, start=one.get("from", ""), **typed)
 
 
@@ -311,6 +315,9 @@ def _source(row: SourceRow, base: Mapping[str, Any]) -> dict[str, Any]:
         known = {"type": row.kind}
     if row.kind == "table":
         return {"type": "table", "table": row.table, "from": row.start or "now", "prefix": row.prefix}
+    if row.kind == "penstock":
+        events = [name for typed in row.events.split(",") if (name := typed.strip())]
+        return {"type": "penstock"} | ({"events": events} if events else {})
     paths = {name: getattr(row, name).strip() or None for name in SOURCE_PATHS}
     if not paths["sequence"]:  # an absent field, because earlier releases of the data plane refuse it
         del paths["sequence"]

@@ -84,6 +84,7 @@ _OWN_FIELDS: Final = (
     "access_key_id",
     "table",
     "prefix",
+    "events",
     "compacted",
     "remove_when",
     "from",
@@ -241,6 +242,8 @@ def _of_named(draft: Draft, of: str, name: str | None, field: str) -> tuple[str,
     place = _place_named(rows, name)
     if field == "type" and of == "destination":
         return f"{of}-{place}-kind", ""
+    if field.startswith("events[") and of == "source":
+        return f"{of}-{place}-events", ""
     if field in _ENCODING and of == "destination":
         return f"{of}-{place}-{_ENCODING[field]}", ""
     return (f"{of}-{place}-{field}", "") if field in _OWN_FIELDS else (f"{of}-{place}-name", field)

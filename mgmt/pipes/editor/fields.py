@@ -35,9 +35,17 @@ BEGINNING_HINT: Final = (
     "Enter earliest, or a time such as 2026-11-20T08:00:00Z: a new destination then also gets the events accepted "
     "since. Has no effect on an existing destination. Leave empty for new events only."
 )
-SOURCES: Final = (("http", "Events sent to ingest"), ("table", "Changes of a table"))
+SOURCES: Final = (
+    ("http", "Events sent to ingest"),
+    ("table", "Changes of a table"),
+    ("penstock", "Operational events of your pipes"),
+)
 KAFKA_SOURCE: Final = ("kafka", "Kafka topic")
 STARTS: Final = (("now", "Later changes only"), ("snapshot", "Current rows first, then changes"))
+EVENTS_HINT: Final = (
+    "Separate several by commas. penstock.alert.* stands for all types that begin so. Leave empty for all types. "
+    "Events about this pipe itself are left out."
+)
 START_HINT: Final = "Applies when the source begins. A source that has begun continues where it stopped."
 COMPACTIONS: Final = (("", "Every event, for the retention"), ("yes", "Last event of each key (compacted)"))
 REMOVE_HINT: Final = "The key of such an event gets a tombstone: a record without a value."
@@ -179,9 +187,16 @@ def _source(make: _Maker, row: SourceRow, tables: Sequence[str]) -> FormRow:
         make.field("name", "Name", row.name, example="web"),
         make.field("kind", "Type", row.kind, kind="choice", choices=kinds, redraws=True),
     ]
-    shown = _table_source_fields(make, row, tables) if row.kind == "table" else _event_fields(make, row)
+    match row.kind:
+        case "table":
+            shown = _table_source_fields(make, row, tables)
+        case "penstock":
+            example = "penstock.alert.*, penstock.pipe.paused"
+            shown = [make.field("events", "Event types (optional)", row.events, example=example, hint=EVENTS_HINT)]
+        case _:
+            shown = _event_fields(make, row)
     used = {field.name.partition(".")[2] for field in shown}
-    kept = (*SOURCE_PATHS, "table", "start", "prefix")
+    kept = (*SOURCE_PATHS, "table", "start", "prefix", "events")
     hidden = {name: getattr(row, name) for name in kept if name not in used}
     return make.row([*fields, *shown], {"was": row.was} | hidden)
 

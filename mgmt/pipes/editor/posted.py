@@ -41,7 +41,7 @@ _OF_DESTINATION: Final = (
     "version",
     "beginning",
 )
-_OF_SOURCE: Final = ("name", "was", "kind", *SOURCE_PATHS, "table", "start", "prefix")
+_OF_SOURCE: Final = ("name", "was", "kind", *SOURCE_PATHS, "table", "start", "prefix", "events")
 MODES: Final = (EVERYTHING, "first", "all")
 
 

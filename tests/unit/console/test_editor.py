@@ -20,6 +20,7 @@ FULL = {
         "till": {"id": "number"},
         "old": {"type": "kafka", "cluster": "main", "topic": "orders"},
         "changes": {"type": "table", "table": "people", "from": "snapshot", "prefix": "p-"},
+        "own": {"type": "penstock", "events": ["penstock.alert.*", "penstock.pipe.paused"]},
     },
     "normalize": [{"op": "explode", "path": "lines"}, {"op": "peek", "name": "lines", "share": 0.25}],
     "enrich": [
@@ -118,6 +119,18 @@ def test_source_becomes_one_of_a_table_and_an_event_source_again():
     }
     http = draft_from_post(QueryDict(f"{sent}&source.kind=http"), table).document()["sources"]["shop"]
     assert http == {"type": "http", "event_time": None, "key": "who", "id": None}
+
+
+def test_source_becomes_one_of_operational_events():
+    sent = "destination.name=crm&destination.was=crm&destination.url=https://c.example.com&source.name=shop"
+    sent += "&source.was=shop&source.kind=penstock"
+    every = draft_from_post(QueryDict(sent), STORED).document()
+    assert every["sources"] == {"shop": {"type": "penstock"}}
+    some = draft_from_post(QueryDict(f"{sent}&source.events=penstock.alert.*,+penstock.pipe.paused,"), STORED)
+    assert some.document()["sources"]["shop"]["events"] == ["penstock.alert.*", "penstock.pipe.paused"]
+    (row,) = source_rows(some, [])
+    assert [field.label for field in row.fields] == ["Name", "Type", "Event types (optional)"]
+    assert with_error(some, "$.sources.shop.events[1]", "needs a type").errors == {"source-0-events": "Enter a type"}
 
 
 def test_fields_of_a_source_that_its_type_does_not_show_are_kept_hidden():

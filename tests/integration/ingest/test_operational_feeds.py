@@ -106,13 +106,18 @@ def wait_for_more(cluster: Cluster) -> None:
     until(lambda: len(ingested(cluster, PIPE)) > before, "more after a kill", 90)
 
 
+def wait_for_all(cluster: Cluster, pipe: str, expected: set[str]) -> list[Seen]:
+    until(lambda: ids(ingested(cluster, pipe)) >= expected, "every event", 90)
+    return ingested(cluster, pipe)
+
+
 @pytest.mark.timeout(900)
 def test_each_tenant_gets_all_its_events_and_no_others_through_kills(cluster: Cluster, tmp_path: Path):
     publisher = Publisher(cluster)
     publisher.publish(0)
     publisher.flush()
-    for expected in publisher.expected.values():
-        expected.clear()  # the sources begin later
+    for missed in publisher.expected.values():
+        missed.clear()  # the sources begin later
     replica = Replica(cluster, tmp_path)
     until(lambda: has_begun(cluster, PIPE) and has_begun(cluster, OTHER_PIPE), "both sources", 90)
     ended = threading.Event()
@@ -137,8 +142,7 @@ def test_each_tenant_gets_all_its_events_and_no_others_through_kills(cluster: Cl
     publisher.flush()
     for pipe, tenant in ((PIPE, TENANT), (OTHER_PIPE, OTHER_TENANT)):
         expected = set(publisher.expected[pipe])
-        until(lambda: ids(ingested(cluster, pipe)) >= expected, "every event", 90)  # noqa: B023 awaited at once
-        found = ingested(cluster, pipe)
+        found = wait_for_all(cluster, pipe, expected)
         assert ids(found) == expected
         assert {one.event["tenant"] for one in found} == {tenant}
         assert len({one.id for one in found}) == len(expected), "repeats of an event have the same id"

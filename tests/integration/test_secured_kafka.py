@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable
 
 from controlplane.kafka_access.acls import customer_groups, role_user
-from dataplane.names import CONTROL_TOPIC, LOOKUP_TOPIC, cell_topic, output_topic
+from dataplane.names import CONTROL_TOPIC, LOOKUP_TOPIC, OPERATIONAL_TOPIC, cell_topic, output_topic
 from localbox.services.kafka_tls import ADMIN
 from localbox.spark import spark_env
 from localbox.state import last_json_line
@@ -205,6 +205,8 @@ def test_consumers_of_a_tenant_are_slowed_down_above_their_quota(
         ("ingest", "read", cell_topic("c1", "ingest", 1), False),
         ("ingest", "write", CONTROL_TOPIC, False),
         ("ingest", "write", OTHER, False),
+        ("ingest", "write", OPERATIONAL_TOPIC, False),
+        ("ingest", "read", OPERATIONAL_TOPIC, True),
         ("web", "read", OTHER, True),
         ("web", "write", cell_topic("c1", "ingest", 1), False),
         ("tables", "read", LOOKUP_TOPIC, True),

@@ -31,7 +31,7 @@ from mgmt.services import (
     roll_back_ramp,
 )
 from mgmt.tenancy.models import Grant
-from tests.db.cast import MakeSpec
+from tests.db.cast import MakeClient, MakeSpec
 
 NOW = datetime(2026, 11, 29, 6, 0, tzinfo=UTC)
 
@@ -73,6 +73,13 @@ def test_states_of_a_pipe_make_events(siem: Pipe, pipe: Pipe, alice: User):
     ]
     row = OperationalEvent.objects.earliest("at")
     assert (row.tenant_id, row.pipe_id, row.pipe_name) == (pipe.tenant_id, pipe.id, "orders")
+
+
+def test_request_of_an_editor_stores_the_event_in_the_row_scope_of_the_tenant(
+    siem: Pipe, pipe: Pipe, bob: User, client_of: MakeClient
+):
+    assert client_of(bob).post(f"/api/v1/pipes/{pipe.id}/pause/").status_code == 200
+    assert stored() == [("penstock.pipe.paused", {"state": "paused"})]
 
 
 def test_states_of_a_destination_make_events_with_the_cause(siem: Pipe, pipe: Pipe, alice: User):

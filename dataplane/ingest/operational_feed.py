@@ -116,7 +116,7 @@ class OperationalFeed(Feed):
     def _read(self, message: Any) -> ReceivedEvent | None:
         try:
             return event_of(message.value() or b"", self.want)
-        except msgspec.DecodeError as exc:  # nobody knows whose it is: it must not stop the sources of all tenants
+        except msgspec.DecodeError as exc:  # of an unknown tenant: it must not stop the sources of all tenants
             where = (self.want.pipe, self.want.source, message.offset())
             log.error("feed of pipe=%s source=%s skips offset=%d: not an operational event: %s", *where, exc)
             return None

@@ -71,7 +71,7 @@ class TableSource(Struct, tag="table", tag_field="type", forbid_unknown_fields=T
 class PenstockSource(Struct, tag="penstock", tag_field="type", forbid_unknown_fields=True, frozen=True):
     """Operational events of the tenant: what happens to its other pipes. The key of an event is the id of its pipe.
 
-    events: the wanted types; `*` as the last part stands for all types that begin with the parts before it
+    events: the wanted types; `*` as the last part matches all types that begin with the parts before it
     """
 
     event_time: ClassVar[None] = None

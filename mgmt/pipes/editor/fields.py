@@ -43,7 +43,7 @@ SOURCES: Final = (
 KAFKA_SOURCE: Final = ("kafka", "Kafka topic")
 STARTS: Final = (("now", "Later changes only"), ("snapshot", "Current rows first, then changes"))
 EVENTS_HINT: Final = (
-    "Separate several by commas. penstock.alert.* stands for all types that begin so. Leave empty for all types. "
+    "Separate several by commas. penstock.alert.* matches all types that begin so. Leave empty for all types. "
     "Events about this pipe itself are left out."
 )
 START_HINT: Final = "Applies when the source begins. A source that has begun continues where it stopped."

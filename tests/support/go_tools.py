@@ -13,6 +13,7 @@ PACKAGES: Final = {
     "caddy": "github.com/caddyserver/caddy/v2/cmd/caddy",
     "helm": "helm.sh/helm/v4/cmd/helm",
     "kustomize": "sigs.k8s.io/kustomize/kustomize/v5",
+    "versitygw": "github.com/versity/versitygw/cmd/versitygw",
 }
 
 

@@ -109,7 +109,7 @@ def test_export_of_an_applied_document_reads_as_the_same_document():
 def test_export_names_the_variable_of_a_buckets_secret():
     live = live_as(example())
     to = {"type": "s3", "url": "https://s3.example.com/b", "region": "auto", "access_key_id": "k"}
-    found = document_from("orders", replace(live, spec=live.spec | {"destinations": {"files": to}}), {})
+    found = document_from("orders", replace(live, spec={**live.spec, "destinations": {"files": to}}), {})
     secret = {"secret_access_key": "${ORDERS_FILES_SECRET_ACCESS_KEY}"}
     assert found["destinations"] == {"files": {"credential": secret}}
 

@@ -37,12 +37,12 @@ $(BIN)/python:
 
 # The development lock holds everything of the other one, so it serves for running, too.
 $(RUN_STAMP): | $(BIN)/python
-	@ls $(VENV)/.dev-* >/dev/null 2>&1 && [ -e $(DEV_STAMP) ] || { echo "installing the locked packages ..." >&2 && \
+	@ls $(VENV)/.dev-* >/dev/null 2>&1 && [ -e $(DEV_STAMP) ] || { echo "installing the locked packages: once, some minutes, 1.4 GB on disk ..." >&2 && \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-box.lock; }
 	@touch $@
 
 $(DEV_STAMP): | $(BIN)/python
-	@echo "installing the locked packages, those for development too ..." >&2
+	@echo "installing the locked packages, those for development too: once, some minutes ..." >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@touch $@
 

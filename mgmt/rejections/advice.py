@@ -63,7 +63,7 @@ REASONS: Final = {
     ),
     "signature-invalid": RejectionReason(
         "signature is invalid",
-        "Enter the signing secret that the sender shows. A proxy in between must not change the body.",
+        "Enter the same secret here and at the sender. A proxy in between must not change the body.",
         "webhook",
     ),
     "signature-stale": RejectionReason(

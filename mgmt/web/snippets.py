@@ -66,7 +66,9 @@ def send_snippets(*, ingest_url: str, key: str = "", sample: str = "") -> list[S
             f'  headers: {{ Authorization: `Bearer ${{{script_key}}}`, "Content-Type": "application/json" }},\n'
             f"  body: JSON.stringify({text}),\n}});\nconsole.log(await answer.json());",
         ),
-        Snippet("url", "Webhook URL for services without custom headers", _with_key(url, key or KEY_PLACEHOLDER)),
+        Snippet(
+            "url", "URL with the API key, for services without custom headers", _with_key(url, key or KEY_PLACEHOLDER)
+        ),
     ]
 
 

@@ -26,7 +26,7 @@ SECRET: Final = "a-secret-that-only-github-knows"
 def post(url: str, secret: str = SECRET) -> str:
     """Run the tutorial's command; return what it printed."""
     _, command, _ = documented_all("first-webhook.md", "sh")
-    for old, new in (("http://127.0.0.1:8801/v1/hooks/psh_...", url), ("python3", sys.executable), (SECRET, secret)):
+    for old, new in (("paste the URL of step 3", url), ("python3", sys.executable), (SECRET, secret)):
         assert old in command
         command = command.replace(old, new)
     words = ["bash", "-euc", command]

@@ -36,7 +36,7 @@ BEGINNING_HINT: Final = (
     "since. Has no effect on an existing destination. Leave empty for new events only."
 )
 SOURCES: Final = (
-    ("http", "Events sent to ingest"),
+    ("http", "API key or webhook"),
     ("table", "Changes of a table"),
     ("penstock", "Operational events of your pipes"),
 )

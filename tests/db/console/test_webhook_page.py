@@ -90,7 +90,7 @@ def test_page_lists_urls_that_work_and_why_deliveries_were_refused(alices: Clien
     page = plain(alices.get(url).text)
     assert page.count(detail.capitalize()) == 1
     assert re.search(rf"Signature is invalid ?: 3, last \d+.(s|min) ago from shop app \({key.prefix}\.\.\.\)", page)
-    assert "Enter the signing secret that the sender shows." in page
+    assert "Enter the same secret here and at the sender." in page
 
 
 def test_rotation_of_the_secret_is_explained_and_ended(alices: Client, url: str, pipe: Pipe, alice: User):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from pytest_django import Settings
 
 from controlplane.operational_events.publish import publish_due
 from dataplane.ingest.operational_feed import GROUP_PART
@@ -24,9 +25,10 @@ NOW = datetime(2026, 11, 29, 6, 0, tzinfo=UTC)
 
 
 @pytest.fixture
-def plane(tmp_path: Path) -> Iterator[LanePlane]:
+def plane(tmp_path: Path, settings: Settings) -> Iterator[LanePlane]:
     running = LanePlane(tmp_path)
     running.wait_ready()
+    settings.PENSTOCK_FERNET_KEYS = [running.cluster.fernet_key]
     yield running
     running.close()
 

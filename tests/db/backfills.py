@@ -41,6 +41,7 @@ def wait_until_blocked() -> None:
     limit = Patience(20)
     while not limit.is_over:
         with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_stat_clear_snapshot()")  # a transaction would see the same activity again
             cursor.execute(_WAITING)
             if cursor.fetchone()[0]:
                 return

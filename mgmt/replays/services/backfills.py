@@ -204,6 +204,7 @@ def _request(row: Backfill, now: datetime) -> ReplayRequest:
         destinations=[row.destination],
         revisions=sorted(unsent),
         rate_per_s=float(quotas_for(row.pipe.tenant_id).replay_units_per_s),
+        of_backfill=True,
     )
 
 

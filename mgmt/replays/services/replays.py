@@ -66,6 +66,7 @@ class ReplayRequest:
                   may be longer than LONGEST
     rate_per_s:   units per second, at most, over all destinations
     rehearsal:    count only, and send nothing
+    of_backfill:  the replay of a backfill, for which a requested migration of the pipe waits
     """
 
     since: datetime
@@ -78,6 +79,7 @@ class ReplayRequest:
     revisions: Sequence[int] = ()
     rate_per_s: float = RATE_PER_S
     rehearsal: bool = False
+    of_backfill: bool = False
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,8 @@ def _checked_cell(pipe: Pipe, request: ReplayRequest) -> str:
         raise PipePausedError(f"{pipe.name} is paused and would cancel the copies. Resume it first, or rehearse.")
     if pipe.cell_id is None:
         raise NothingToReplayError(f"{pipe.name} is not placed on a cell yet, so it has no events.")
-    if PipeMigration.objects.filter(pipe=pipe, state__in=PipeMigration.UNDER_WAY).exists():
+    blocking = [PipeMigration.State.DRAINING] if request.of_backfill else PipeMigration.UNDER_WAY
+    if PipeMigration.objects.filter(pipe=pipe, state__in=blocking).exists():
         raise MigrationInProgressError(f"{pipe.name} is being migrated to another cell. Wait until that has ended.")
     return pipe.cell_id
 

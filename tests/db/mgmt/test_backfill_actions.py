@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
 from threading import Event
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 from django.db import connection, transaction
 from rest_framework.test import APIClient
 
+from mgmt.cells.services.pipe_migrations import switch_pipe, why_busy
 from mgmt.errors import BackfillStartedError, MigrationInProgressError, NothingToReplayError, PipeClosedError
-from mgmt.models import AuditEntry, Backfill, Cell, Membership, Pipe, Replay, Tenant, User
+from mgmt.models import AuditEntry, Backfill, Cell, Membership, Pipe, PipeMigration, Replay, Tenant, User
 from mgmt.replays.services import backfills
 from mgmt.services import (
     abort_replay,
@@ -162,9 +164,21 @@ def test_retry_waits_for_a_paused_destination_and_another_replay(pipe: Pipe, fee
     assert (feed.state, feed.reason) == ("waiting", "The destination is paused.")
 
 
-def test_retry_is_refused_while_the_pipe_is_migrated_which_waits_for_backfills(pipe: Pipe, feed: Backfill, alice: User):
+def test_requested_migration_waits_for_a_backfill_which_starts_meanwhile(pipe: Pipe, feed: Backfill, alice: User):
+    row = request_migration(pipe=pipe, target=Cell.objects.create(id="c2"), reason="full", by=alice, now=NOW)
+    assert not switch_pipe(migration=row, now=NOW)
     cancel_backfill(backfill=feed, by=alice, now=NOW)
-    request_migration(pipe=pipe, target=Cell.objects.create(id="c2"), reason="full", by=alice, now=NOW)
+    assert retry_backfill(backfill=feed, by=alice, now=NOW)
+    assert started().destinations == ["feed"]
+    assert "a replay" in why_busy(pipe)
+    with pytest.raises(MigrationInProgressError):
+        a_replay(pipe, destinations=["crm"])
+
+
+def test_retry_is_refused_after_the_switch_of_a_migration(pipe: Pipe, feed: Backfill, alice: User):
+    cancel_backfill(backfill=feed, by=alice, now=NOW)
+    row = request_migration(pipe=pipe, target=Cell.objects.create(id="c2"), reason="full", by=alice, now=NOW)
+    PipeMigration.objects.filter(id=row.id).update(state="draining", switched_at=NOW - timedelta(hours=1))
     with pytest.raises(MigrationInProgressError):
         retry_backfill(backfill=feed, by=alice, now=NOW)
     assert Backfill.objects.get().state == "cancelled"

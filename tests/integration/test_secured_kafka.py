@@ -220,6 +220,8 @@ def test_role_may_do_only_its_work(
     if does == "write" and allowed:
         topic = output_topic("nowhere", "x") if role != "ingest" else "penstock.c9.ingest.g1"
         user(box, ADMIN).make_topic(topic)  # a record of a test on a topic of the cell would stop its lanes
+    if does == "read" and topic == OPERATIONAL_TOPIC:
+        assert not user(box, ADMIN).write(topic), "no operational event has been published"
     groups = {"web": "penstock.show", "tables": "penstock-lookup-keeper", "ingest": "penstock-control-reader"}
     client = user(box, role_user(role))
     error = client.write(topic) if does == "write" else client.read(topic, groups[role])

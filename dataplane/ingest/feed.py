@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from dataplane.ingest.events import ReceivedEvent
 from dataplane.ingest.problems import EventRejectedError
@@ -131,6 +131,12 @@ class Feed(ABC):
                 return True
             await self.rest(AGAIN_S)
         return False
+
+    async def commit_after(self, consumer: Any, messages: Iterable[Message]) -> None:
+        """Commit the offsets after these messages."""
+        ends = {(one.topic(), one.partition()): one.offset() + 1 for one in messages}
+        offsets = [TopicPartition(*partition, offset) for partition, offset in ends.items()]
+        await asyncio.to_thread(consumer.commit, offsets=offsets, asynchronous=False)
 
     async def rest(self, seconds: float) -> None:
         """Wait, but not beyond the end of the feed."""

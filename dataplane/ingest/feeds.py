@@ -172,9 +172,7 @@ class KafkaFeed(Feed):
         messages = [checked(one) for one in await asyncio.to_thread(consumer.consume, most, WAIT_S)]
         type_header = self._type_header(self.want)
         if messages and await self.all_taken(consumer, [self._read(one, type_header) for one in messages]):
-            ends = {(one.topic(), one.partition()): one.offset() + 1 for one in messages}
-            offsets = [TopicPartition(*partition, offset) for partition, offset in ends.items()]
-            await asyncio.to_thread(consumer.commit, offsets=offsets, asynchronous=False)
+            await self.commit_after(consumer, messages)
 
     def _read(self, message: Message, type_header: str) -> ReceivedEvent:
         event, dropped = record_of(message, self.want, type_header)

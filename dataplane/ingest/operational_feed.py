@@ -109,9 +109,7 @@ class OperationalFeed(Feed):
         messages = [checked(one) for one in await asyncio.to_thread(consumer.consume, most, WAIT_S)]
         events = [event for one in messages if (event := self._read(one)) is not None]
         if messages and (not events or await self.all_taken(consumer, events)):
-            ends = {(one.topic(), one.partition()): one.offset() + 1 for one in messages}
-            offsets = [TopicPartition(*partition, offset) for partition, offset in ends.items()]
-            await asyncio.to_thread(consumer.commit, offsets=offsets, asynchronous=False)
+            await self.commit_after(consumer, messages)
 
     def _read(self, message: Any) -> ReceivedEvent | None:
         try:

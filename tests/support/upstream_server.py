@@ -38,7 +38,7 @@ class Handler(BaseHTTPRequestHandler):
         time.sleep(ANSWER_S)
         self._answer(202)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+    def log_message(self, *_: Any) -> None:
         """Write nothing to standard error."""
 
     def _answer(self, status: int) -> None:

@@ -71,7 +71,7 @@ class _BatchMembers:
 
 
 def batch_id(ids: Sequence[str]) -> str:
-    """Return the webhook-id of a batch, which is the same for the same members in the same order."""
+    """Return the name of a batch, such as its webhook-id: the same for the same members in the same order."""
     return "batch_" + hashlib.sha256("\n".join(ids).encode()).hexdigest()[:32]
 
 

@@ -1,6 +1,5 @@
 """Objects that batches for an S3 bucket become: the key, the content and the headers. Pure."""
 
-import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -8,7 +7,7 @@ from urllib.parse import quote
 
 from dataplane.ledger.meta import MessageMeta
 from dataplane.spec import S3Destination
-from dataplane.transmit.deliveries.batches import batch_body
+from dataplane.transmit.deliveries.batches import batch_body, batch_id
 from dataplane.transmit.deliveries.delivery import Delivery
 
 CONTENT_TYPES: Final = {"jsonl": "application/x-ndjson", "parquet": "application/vnd.apache.parquet"}
@@ -30,7 +29,7 @@ def _name(members: Sequence[Delivery]) -> str:
     first = members[0].meta
     lines = [f"{first.pipe} {first.destination} {first.replay}"]
     lines += [f"{send.meta.position} {send.meta.child} {send.meta.id}" for send in members]
-    return "batch_" + hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
+    return batch_id(lines)
 
 
 def object_headers(to: S3Destination, members: Sequence[Delivery]) -> list[str]:

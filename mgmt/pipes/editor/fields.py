@@ -260,29 +260,23 @@ def _destination(make: _Maker, draft: Draft, row: DestinationRow) -> FormRow:
     ]
     shown = {
         "url": ("URL", "url", "https://example.com/hooks"),
-        "region": ("Region", "text", "eu-central-1"),
-        "access_key_id": ("Access key ID", "text", "AKIAIOSFODNN7EXAMPLE"),
-        "prefix": ("Prefix of keys (optional)", "text", "orders/"),
         "table": ("Look-up table", "text", "customers"),
         "key": ("Row key", "expression", "body.customer.id"),
         "remove_when": ("Remove the row when (optional)", "expression", "body.deleted"),
     }
-    own = KINDS.get(row.kind, ())
     if row.kind == "topic":
         fields += _compaction_fields(make, row)
-    if row.kind == "s3":
-        shown["url"] = ("URL of the bucket", "url", "https://s3.eu-central-1.amazonaws.com/my-bucket")
-    for name in own if row.kind != "topic" else ():
-        label, kind, example = shown[name]
-        hint = ACCESS_KEY_HINT if name == "access_key_id" else ""
-        fields.append(make.field(name, label, getattr(row, name), kind=kind, example=example, hint=hint))
-    if row.kind == "s3":
-        fields.append(make.field("object_format", "Format", row.object_format, kind="choice", choices=OBJECT_FORMATS))
+    elif row.kind == "s3":
+        fields += _bucket_fields(make, row)
+    else:
+        for name in KINDS.get(row.kind, ()):
+            label, kind, example = shown[name]
+            fields.append(make.field(name, label, getattr(row, name), kind=kind, example=example))
     encoding = _encoding_fields(make, row)
     fields += encoding.values()
     hidden = {name: getattr(row, name) for name in ("format", "subject", "version") if name not in encoding}
     posted = {field.name.partition(".")[2] for field in fields}
-    kept = (*shown, "compacted", "object_format")
+    kept = (*shown, "compacted", *KINDS["s3"], "object_format")
     hidden |= {"was": row.was} | {name: getattr(row, name) for name in kept if name not in posted}
     if row.kind in STARTS_IN_PAST:
         about = {"of": "beginning", "example": "earliest", "hint": BEGINNING_HINT}
@@ -291,6 +285,18 @@ def _destination(make: _Maker, draft: Draft, row: DestinationRow) -> FormRow:
         hidden["beginning"] = row.beginning
     hidden["test"] = row.test
     return make.row(fields, hidden, step_rows(draft, f"transform-{make.place}", row.steps, f" for {row.name}"))
+
+
+def _bucket_fields(make: _Maker, row: DestinationRow) -> list[FormField]:
+    url = "https://s3.eu-central-1.amazonaws.com/my-bucket"
+    key = {"example": "AKIAIOSFODNN7EXAMPLE", "hint": ACCESS_KEY_HINT}
+    return [
+        make.field("url", "URL of the bucket", row.url, kind="url", example=url),
+        make.field("region", "Region", row.region, example="eu-central-1"),
+        make.field("access_key_id", "Access key ID", row.access_key_id, **key),
+        make.field("prefix", "Prefix of keys (optional)", row.prefix, example="orders/"),
+        make.field("object_format", "Format", row.object_format, kind="choice", choices=OBJECT_FORMATS),
+    ]
 
 
 def _compaction_fields(make: _Maker, row: DestinationRow) -> list[FormField]:

@@ -101,7 +101,7 @@ def test_events_are_published_in_their_order_under_the_key_of_their_tenant(siem:
 def test_event_reaches_the_feeds_of_its_own_tenant_only(
     siem: Pipe, pipe: Pipe, charlie: User, a_spec: MakeSpec, topic: Topic
 ):
-    """What the publisher writes is what a feed reads: each of two tenants gets its own event."""
+    """A feed reads the records of the publisher: each of two tenants gets its own event."""
     other = create_tenant(name="Other", owner=charlie)
     spec = a_spec() | {"sources": {"events": {"type": "penstock"}}}
     theirs = create_pipe(tenant=other, name="siem", spec=spec, author=charlie)

@@ -17,6 +17,7 @@ from dataplane.names import OPERATIONAL_TOPIC
 from tests.support.cluster import PIPE, TENANT, Cluster, key_of
 from tests.support.data_plane import until
 from tests.support.ingest_replica import Replica, feeding_cluster
+from tests.support.topic_reader import read_topic
 
 OTHER_PIPE, OTHER_TENANT = "pipe_other", "ten_other"
 SOURCE = "events"
@@ -71,20 +72,11 @@ class Publisher:
 
 def ingested(cluster: Cluster, pipe: str) -> list[Seen]:
     """Return the operational events that a pipe has got."""
-    consumer = Consumer({"bootstrap.servers": cluster.kafka, "group.id": "test", "log_level": 3})
-    topic, found = cluster.topics["ingest"].name, list[Seen]()
-    for partition in range(2):
-        _, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
-        consumer.assign([TopicPartition(topic, partition, 0)])
-        position = 0
-        while position < high:
-            message = consumer.poll(10)
-            assert message is not None
-            position = message.offset() + 1
-            meta = read_meta(message.headers())
-            if (meta.pipe, meta.source) == (pipe, SOURCE):
-                found.append(Seen(meta.id, message.key(), json.loads(message.value())))
-    consumer.close()
+    found = []
+    for message in read_topic(cluster.kafka, cluster.topics["ingest"].name, 2):
+        meta = read_meta(message.headers())
+        if (meta.pipe, meta.source) == (pipe, SOURCE):
+            found.append(Seen(meta.id, message.key(), json.loads(message.value())))
     return found
 
 

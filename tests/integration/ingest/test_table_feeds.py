@@ -19,6 +19,7 @@ from dataplane.tables.lookups import VERSIONS_PER_US, encode_row, row_key
 from tests.support.cluster import PIPE, Cluster
 from tests.support.data_plane import until
 from tests.support.ingest_replica import Replica, feeding_cluster
+from tests.support.topic_reader import read_topic
 
 TABLE = "tab_users"
 KILLS = 4
@@ -73,21 +74,11 @@ class Writer:
 
 def ingested(cluster: Cluster, source: str) -> list[Seen]:
     """Return the changes that a source has brought, in order within each partition."""
-    consumer = Consumer({"bootstrap.servers": cluster.kafka, "group.id": "test", "log_level": 3})
-    topic, found = cluster.topics["ingest"].name, list[Seen]()
-    for partition in range(2):
-        _, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
-        consumer.assign([TopicPartition(topic, partition, 0)])
-        position = 0
-        while position < high:
-            message = consumer.poll(10)
-            assert message is not None
-            position = message.offset() + 1
-            meta, body = read_meta(message.headers()), json.loads(message.value())
-            if meta.source == source:
-                version = int(body["version"])
-                found.append(Seen(meta.id, message.key(), body["key"], version, body["row"]))
-    consumer.close()
+    found = []
+    for message in read_topic(cluster.kafka, cluster.topics["ingest"].name, 2):
+        meta, body = read_meta(message.headers()), json.loads(message.value())
+        if meta.source == source:
+            found.append(Seen(meta.id, message.key(), body["key"], int(body["version"]), body["row"]))
     return found
 
 

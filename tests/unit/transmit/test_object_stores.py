@@ -25,7 +25,7 @@ from tests.support.memory_lane import MemoryLane, message
 from tests.support.transmitting import KEY, NODE, Clock, MemorySender, destination, opened, without_kafka
 
 URL: Final = "https://s3.eu-central-1.amazonaws.com/events"
-ACCESS_KEY: Final = "AKIAIOSFODNN7EXAMPLE"
+ACCESS_KEY, SECRET = "AKIAIOSFODNN7EXAMPLE", "s3cret"
 HOUR: Final = "date%3D2026-09-21/hour%3D14"  # of 1,790,000,000 s
 
 
@@ -41,8 +41,8 @@ def bucket(**fields: Any) -> S3Destination:
     return S3Destination(URL, "eu-central-1", ACCESS_KEY, **given)
 
 
-def record_of(to: S3Destination, name: str = "crm", secret: str = "s3cret") -> DestinationRecord:  # noqa: S107 (of this test)
-    credential = msgspec.json.encode({"secret_access_key": secret, "endpoint": endpoint_of(to)}).decode()
+def record_of(to: S3Destination, name: str = "crm") -> DestinationRecord:
+    credential = msgspec.json.encode({"secret_access_key": SECRET, "endpoint": endpoint_of(to)}).decode()
     text = bind(credential, credential_place("p", name)).encode()
     return DestinationRecord("p", name, 1, "active", to, [], Fernet(KEY).encrypt(text).decode())
 
@@ -62,7 +62,7 @@ def test_batch_becomes_one_object_that_is_put_with_the_access_key(tmp_path: Path
     ((url, headers, body, timeout_ms),) = sender.requests
     assert re.fullmatch(rf"{URL}/shop/{HOUR}/batch_\w{{32}}\.jsonl", url)
     assert (body, timeout_ms) == (b'{"n":1}\n{ "n":2}\n"plain"\n', 8_000)
-    assert sender.signed == [("PUT", AwsKey("eu-central-1", ACCESS_KEY, "s3cret"))]
+    assert sender.signed == [("PUT", AwsKey("eu-central-1", ACCESS_KEY, SECRET))]
     assert headers[-3:] == [
         "Content-Type: application/x-ndjson",
         "x-amz-meta-penstock-pipe: p",

@@ -21,6 +21,7 @@ def _fresh_keys_and_counters(settings: Settings) -> None:
     settings.PENSTOCK_FERNET_KEYS = [Fernet.generate_key().decode()]
     settings.PENSTOCK_TABLES_URL = "https://tables.example.com"
     settings.PENSTOCK_TABLES_HOSTS = ["http://127.0.0.1:1"]  # no host answers unless a test starts one
+    settings.WHITENOISE_AUTOREFRESH = True  # otherwise each client of a test reads the list of all static files
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # the default takes half a second
 
 

@@ -29,6 +29,4 @@ LOSS_RUNS: Final = size("PENSTOCK_LOSS_RUNS", 20)
 OUTAGE_S: Final = size("PENSTOCK_OUTAGE_S", 180)
 JOURNEY_MESSAGES: Final = size("PENSTOCK_JOURNEY_MESSAGES", 2_000_000)
 PYTHONS: Final = (os.environ.get("PENSTOCK_PYTHONS") or sys.executable).split(os.pathsep)
-UPGRADE_FROM: Final = (
-    os.environ.get("PENSTOCK_UPGRADE_FROM") or "4db51df2"
-)  # before migration 0071; no version is tagged yet
+UPGRADE_FROM: Final = os.environ.get("PENSTOCK_UPGRADE_FROM") or "f5561046"  # tagged v0.1.0; a clone may lack tags

@@ -17,7 +17,7 @@ from dataplane.kafka_java import java_properties
 
 REQUEST_PERCENT: Final = 50.0  # of the time of one broker thread, per broker: many small requests are costly, too
 JARS_VARIABLE: Final = "PENSTOCK_SPARK_JARS"
-_TIMEOUT_S: Final = 20
+_TIMEOUT_MS: Final = 60_000  # a cold JVM on a busy machine needs more than 20 s for TLS and SCRAM
 
 
 class QuotaNotSetError(Exception):
@@ -49,6 +49,7 @@ def _alter(jvm: Any, properties: Mapping[str, str], user: str, bytes_per_s: int 
     given = jvm.java.util.Properties()
     for name, value in properties.items():
         given.setProperty(name, value)
+    given.setProperty("default.api.timeout.ms", str(_TIMEOUT_MS))
     entity = jvm.java.util.HashMap()
     entity.put("user", user)
     quota = jvm.org.apache.kafka.common.quota
@@ -59,7 +60,7 @@ def _alter(jvm: Any, properties: Mapping[str, str], user: str, bytes_per_s: int 
     alterations.add(quota.ClientQuotaAlteration(quota.ClientQuotaEntity(entity), operations))
     admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(given)
     try:
-        admin.alterClientQuotas(alterations).all().get(_TIMEOUT_S, jvm.java.util.concurrent.TimeUnit.SECONDS)
+        admin.alterClientQuotas(alterations).all().get()
     finally:
         admin.close()
 

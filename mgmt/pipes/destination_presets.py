@@ -83,7 +83,7 @@ PRESETS: Final = (
         title="Slack, incoming webhook",
         todo="Enter the URL of the webhook, which Slack shows once the app has been added to a channel.",
         source="https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks",
-        answers="429, 5xx; a channel that is archived (410) suspends the destination",
+        answers="429, 5xx",
         url_is_own=True,
         document={
             "type": "http",

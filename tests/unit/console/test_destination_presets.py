@@ -5,18 +5,21 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import yaml
 
 from dataplane.plan import compile_plan
 from dataplane.plan.dryrun import OutboundRequest, SampleEvent, dry_run
 from dataplane.spec import HttpDestination, parse_pipe_spec
 from dataplane.transmit.policy.delivery_verdict import judge
 from dataplane.transmit.policy.rules import compile_rules
+from localbox.settings import ROOT
 from mgmt.pipes.destination_presets import PRESETS, DestinationPreset, preset_named
 from mgmt.pipes.editor.actions import with_preset
 from mgmt.pipes.editor.destination_row import DestinationRow, kept_fields
 from mgmt.pipes.editor.draft import Draft, draft_from_spec, fits_form
 from mgmt.pipes.editor.errors import with_error
 from mgmt.pipes.editor.fields import destination_rows
+from mgmt.pipes.presets_reference import as_yaml, page
 
 AT_US = 1_437_122_578_000_000  # 2015-07-17T08:42:58Z
 NAMES = [preset.name for preset in PRESETS]
@@ -139,6 +142,12 @@ def test_editor_keeps_every_field_of_a_preset(name: str):
     assert row.missing == (["url"] if preset.url_is_own else [])
     whole = replace(draft, destinations=(replace(row, url=str(preset.document["url"])),))
     assert parse_pipe_spec(whole.document()).destinations[name] == http_of(name)
+
+
+def test_reference_page_is_current_and_its_yaml_is_the_preset():
+    assert page() == (ROOT / "docs" / "reference" / "destination-presets.md").read_text()
+    for preset in PRESETS:
+        assert yaml.safe_load(as_yaml(preset)) == {"destinations": {preset.name: preset.document}}
 
 
 def test_preset_is_added_to_other_destinations_under_a_free_name():

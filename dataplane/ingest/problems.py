@@ -4,6 +4,8 @@ from typing import Final
 
 import msgspec
 
+from dataplane.names import ERRORS_PATH
+
 RETRY_AFTER_S: Final = 2  # of a refusal that ends without a change by the sender
 
 
@@ -93,11 +95,11 @@ class ProblemBody(msgspec.Struct, omit_defaults=True):
     policies: list[str] = msgspec.field(default_factory=list, name="violated-policies")
 
 
-def problem_body(refusal: EventRejectedError, request_id: str) -> bytes:
-    """Return the refusal as JSON; `type` is the path of its documentation page."""
+def problem_body(refusal: EventRejectedError, request_id: str, web_url: str) -> bytes:
+    """Return the refusal as JSON; `type` is the URL of its help page in the console at `web_url`."""
     return msgspec.json.encode(
         ProblemBody(
-            type=f"/docs/errors/{refusal.code}",
+            type=f"{web_url}{ERRORS_PATH}{refusal.code}/",
             title=TITLES[refusal.code],
             status=refusal.status,
             detail=refusal.detail,

@@ -136,6 +136,8 @@ OF_NO_ROW = {
     "/find/",
     "/go/",
     "/receipts/<str:message_id>/",
+    "/help/errors/",
+    "/help/errors/<slug:code>/",
     "/help/causes/",
     "/help/causes/<slug:code>/",
 }

@@ -122,6 +122,7 @@ urlpatterns = [
     path("staff/rollouts/<int:number>/roll-back/", releases.roll_back, name="roll_back"),
     path("find/", find.find, name="find"),
     path("receipts/<str:message_id>/", receipt.receipt, name="receipt"),
+    path("pipes/", home.pipes, name="pipes"),
     path("pipes/new/", edit.new_pipe, name="new_pipe"),
     path("pipes/<str:pipe_id>/", pipe.overview, name="pipe"),
     path("pipes/<str:pipe_id>/attempts/", attempts.attempts, name="attempts"),

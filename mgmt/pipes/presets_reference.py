@@ -12,8 +12,8 @@ _HEAD: Final = """# Presets of destinations
 Generated from `mgmt/pipes/destination_presets.py` by `make reference`.
 
 A preset fills in an `http` destination for the API of another service: URL, body, kind of authentication and rules for
-responses. In the editor of a pipe, choose it next to *Add destination*. In a [pipe as code](pipes-as-code.md), copy it
-from here. Afterwards it is an ordinary destination: change what you like.
+responses. In the editor of a pipe, choose it as *Preset* next to *Add destination*. In a
+[pipe as code](pipes-as-code.md), copy it from here. Afterwards it is an ordinary destination: change what you like.
 
 - The body is an [expression](steps-and-expressions.md). A field of the event with the name in the API is used, such as
   `summary`; without it, metadata of the event. It must be text, a number or a boolean: for a list or an object the

@@ -125,6 +125,7 @@ OF_NO_ROW = {
     "/tokens/accounts/<str:account_id>/remove/",
     "/tokens/<str:token_id>/revoke/",
     "/audit/",
+    "/pipes/",
     "/pipes/new/",
     "/alerts/",
     "/alerts/channels/",

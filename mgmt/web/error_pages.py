@@ -17,7 +17,7 @@ def errors(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def error(request: HttpRequest, code: str) -> HttpResponse:
-    """Show what a code means and what to do."""
+    """Show what a code means and what to do. Raises Http404 for an unknown code."""
     if not (found := help_on(code)):
         raise Http404
     return render(request, "web/error.html", {"code": code, "found": found, "theme": theme_of(request)})

@@ -96,7 +96,7 @@ def test_preset_is_added_in_the_editor_with_its_request_in_view(box: Box, chrome
     body.fill('{"message": body.id}')
     expect(result).to_contain_text('"message"')
     expect(result).not_to_contain_text("ddsource")
-    page.get_by_label("Format of destination 1", exact=True).select_option("As received (original bytes)")
+    page.get_by_label("Format of destination 1", exact=True).select_option("As received")
     expect(page.locator("#destination-0-format-error")).to_contain_text("a template with a body")
     complaints.judge(page)
     context.close()

@@ -141,7 +141,7 @@ def kept_fields(row: DestinationRow, base: Mapping[str, Any]) -> list[str]:
     known: dict[str, Any] = base.get("destinations", {}).get(row.was, {})
     if row.kind != "http" or known.get("type", "http") != "http":
         return []
-    usual = msgspec.to_builtins(HttpDestination(url=URL_TO_COME))
+    usual = msgspec.json.decode(msgspec.json.encode(HttpDestination(url=URL_TO_COME)))  # lists, as a stored spec has
     words = [word for name, word in _KEPT.items() if name in known and known[name] != usual[name]]
     auth, template = known.get("auth") or {}, known.get("template") or {}
     named = f" (header {auth['name']})" if auth.get("type") == "header" else ""

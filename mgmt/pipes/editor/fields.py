@@ -28,7 +28,7 @@ FORMAT_LABELS: Final = {
     "avro": "Avro",
     "confluent": "Avro with Confluent schema id",
     "columns": "JSON and typed columns",
-    ORIGINAL: "As received (original bytes)",
+    ORIGINAL: "As received",
 }
 ORIGINAL_HINT: Final = (
     "Forms and XML are sent as their sender posted them, so that the receiver can verify the sender's signature. "

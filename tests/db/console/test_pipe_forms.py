@@ -122,7 +122,7 @@ def test_original_bodies_are_chosen_as_a_format_and_refused_with_steps_that_chan
     to = Pipe.objects.get().revisions.get().spec["destinations"]["crm"]
     assert (to["original_body"], to["forward_headers"]) == (True, ["X-Twilio-Signature", "X-Other"])
     page = alices.get(f"/pipes/{Pipe.objects.get().id}/edit/").content.decode()
-    assert '<option value="original" selected>As received (original bytes)</option>' in page
+    assert '<option value="original" selected>As received</option>' in page
     assert 'value="X-Twilio-Signature, X-Other"' in page
     assert "a form or XML is sent as it was received" in page
 

@@ -9,7 +9,7 @@ import yaml
 
 from dataplane.plan import compile_plan
 from dataplane.plan.dryrun import OutboundRequest, SampleEvent, dry_run
-from dataplane.spec import HttpDestination, parse_pipe_spec
+from dataplane.spec import HttpDestination, parse_pipe_spec, spec_to_builtins
 from dataplane.transmit.policy.delivery_verdict import judge
 from dataplane.transmit.policy.rules import compile_rules
 from localbox.settings import ROOT
@@ -170,6 +170,9 @@ def test_form_shows_the_body_and_names_what_it_does_not_show():
     assert (body.kind, body.value) == ("expression", preset_of("datadog-logs").document["template"]["body"])
     assert row.note == "Also set: authentication (header DD-API-KEY), rules for responses. Edit as JSON to change."
     assert kept_fields(DestinationRow("main"), {}) == []
+    plain = {"sources": {"web": {}}, "destinations": {"crm": {"url": "https://a.example/"}}}
+    stored = json.loads(json.dumps(spec_to_builtins(parse_pipe_spec(plain))))
+    assert destination_rows(draft_from_spec("p", stored))[0].note == "", "defaults are not mentioned"
     wrong = with_error(draft, "$.destinations.datadog-logs.template.body", "line 1, column 1: needs an expression")
     assert list(wrong.errors) == ["destination-0-body"]
 

@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 
 from dataplane.names import ERRORS_PATH
+from dataplane.refusals import TITLES
 
 RETRY_AFTER_S: Final = 2  # of a refusal that ends without a change by the sender
 
@@ -44,42 +45,6 @@ def table_unread() -> EventRejectedError:
     """Return the refusal while the control topic is being read: an unknown key may be newer than the snapshot."""
     detail = "the replica is still loading API keys; retry later"
     return EventRejectedError(503, "unavailable", detail, retry_after_s=RETRY_AFTER_S)
-
-
-TITLES: Final = {
-    "key-missing": "No API key",
-    "key-invalid": "Unknown API key",
-    "key-expired": "API key has expired",
-    "not-found": "Not found",
-    "method-not-allowed": "Method not allowed",
-    "pipe-closed": "Pipe closed",
-    "pipe-starting": "Pipe not live yet",
-    "json-invalid": "Body is not valid JSON",
-    "json-duplicate-key": "Duplicate key in a JSON object",
-    "json-too-deep": "JSON nested too deeply",
-    "cloudevent-invalid": "Not a CloudEvent",
-    "body-too-large": "Body too large",
-    "event-too-large": "Event too large",
-    "too-many-events": "Too many events in one request",
-    "media-type": "Media type not supported",
-    "signature-missing": "Webhook is not signed",
-    "signature-invalid": "Signature of the webhook is invalid",
-    "signature-stale": "Webhook was signed too long ago",
-    "form-invalid": "Body is not a valid form",
-    "xml-invalid": "Body is not XML that can be converted",
-    "id-invalid": "Id of the delivery is invalid",
-    "encoding-invalid": "Content encoding not supported or invalid",
-    "body-slow": "Body was sent too slowly",
-    "schema": "Event does not fit the schema of its source",
-    "schema-unknown": "Schema is not one of the source's subjects",
-    "event-type-missing": "Event has no type",
-    "event-type-unknown": "Unknown event type",
-    "avro-invalid": "Body is not framed Avro",
-    "quota-exceeded": "Quota exceeded",
-    "loop-detected": "Too many deliveries by Penstock (loop)",
-    "unavailable": "Events cannot be stored now",
-    "internal": "Internal error",
-}
 
 
 class ProblemBody(msgspec.Struct, omit_defaults=True):

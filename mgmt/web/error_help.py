@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from dataplane.ingest.problems import TITLES
+from dataplane.refusals import TITLES
 from mgmt.rejections.advice import REASONS
 from mgmt.web.problems import PROBLEMS
 

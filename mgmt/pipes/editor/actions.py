@@ -53,7 +53,7 @@ def with_preset(draft: Draft, preset: DestinationPreset) -> Draft:
     row = destination_row(name, preset.document)
     if preset.url_is_own:
         row = replace(row, url="")
-    base = {"version": 1, "sources": {"web": {"type": "http"}}} | dict(draft.base)
+    base: dict[str, Any] = {"version": 1, "sources": {"web": {"type": "http"}}} | dict(draft.base)
     base["destinations"] = {**base.get("destinations", {}), name: dict(preset.document)}
     return replace(draft, destinations=(*rows, row), base=base, focus=f"destination-{len(rows)}")
 

@@ -328,8 +328,9 @@ def _encoding_fields(make: _Maker, row: DestinationRow) -> dict[str, FormField]:
     is_original = row.kind == "http" and row.format == ORIGINAL
     offered = (*formats, ORIGINAL) if row.kind == "http" else formats
     choices = [("", "JSON"), *((one, FORMAT_LABELS[one]) for one in offered)]
-    about = {"choices": choices, "redraws": True, "hint": ORIGINAL_HINT if is_original else ""}
-    found = {"format": make.field("format", "Format", row.format, kind="choice", **about)}
+    hint = ORIGINAL_HINT if is_original else ""
+    choice = make.field("format", "Format", row.format, kind="choice", choices=choices, redraws=True, hint=hint)
+    found = {"format": choice}
     if row.kind == "http" and (is_original or row.forward_headers):
         more = {"example": "X-Twilio-Signature", "hint": FORWARDED_HINT}
         found["forward_headers"] = make.field("forward_headers", "Forward headers", row.forward_headers, **more)

@@ -11,8 +11,9 @@ from django.test import Client, RequestFactory
 from django.utils.html import escape
 from rest_framework.test import APIClient
 
-from dataplane.ingest.problems import TITLES, EventRejectedError
+from dataplane.ingest.problems import EventRejectedError
 from dataplane.ingest.problems import problem_body as ingest_body
+from dataplane.refusals import TITLES
 from mgmt.models import Pipe, Tenant, User
 from mgmt.web import throttling
 from mgmt.web.error_help import help_on

@@ -170,7 +170,7 @@ def test_form_shows_the_body_and_names_what_it_does_not_show():
     assert (body.kind, body.value) == ("expression", preset_of("datadog-logs").document["template"]["body"])
     assert row.note == "Also set: authentication (header DD-API-KEY), rules for responses. Edit as JSON to change."
     assert kept_fields(DestinationRow("main"), {}) == []
-    plain = {"sources": {"web": {}}, "destinations": {"crm": {"url": "https://a.example/"}}}
+    plain: dict[str, Any] = {"sources": {"web": {}}, "destinations": {"crm": {"url": "https://a.example/"}}}
     stored = json.loads(json.dumps(spec_to_builtins(parse_pipe_spec(plain))))
     assert destination_rows(draft_from_spec("p", stored))[0].note == "", "defaults are not mentioned"
     wrong = with_error(draft, "$.destinations.datadog-logs.template.body", "line 1, column 1: needs an expression")
@@ -184,7 +184,7 @@ def test_changed_body_is_written_and_an_emptied_one_is_left_out():
     assert changed["template"] == {"body": "body.alert"}
     emptied = replace(draft, destinations=(replace(row, body=""),)).document()["destinations"]["pagerduty"]
     assert "template" not in emptied
-    plain = {"path": "/x", "headers": {}, "body": None}
+    plain: dict[str, Any] = {"path": "/x", "headers": {}, "body": None}
     spec = document("pagerduty")
     spec["destinations"]["pagerduty"]["template"] = plain
     assert fits_form(spec)

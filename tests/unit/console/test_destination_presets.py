@@ -189,3 +189,11 @@ def test_changed_body_is_written_and_an_emptied_one_is_left_out():
     spec["destinations"]["pagerduty"]["template"] = plain
     assert fits_form(spec)
     assert draft_from_spec("p", spec).document()["destinations"]["pagerduty"]["template"] == plain
+
+
+def test_empty_fields_of_a_stored_destination_stay_as_they_are():
+    spec = document("slack")
+    spec["destinations"]["slack"] |= {"forward_headers": [], "original_body": False}
+    assert fits_form(spec), "an absent field is another spec"
+    found = draft_from_spec("p", spec).document()["destinations"]["slack"]
+    assert (found["forward_headers"], found["original_body"]) == ([], False)

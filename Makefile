@@ -132,6 +132,7 @@ reference: $(RUN_STAMP) ## generate the pages of steps, expressions, metrics, th
 	@$(BIN)/python -m mgmt.operational_events.reference > docs/reference/operational-events.md
 	@$(BIN)/python -m penstock_cli.reference > docs/reference/cli.md
 	@$(BIN)/python -m mgmt.web.errors_reference > docs/reference/errors.md
+	@$(BIN)/python -m mgmt.pipes.presets_reference > docs/reference/destination-presets.md
 
 wheel: $(DEV_STAMP) ## build dist/: the wheel, its bill of materials (SBOM), the licenses of its packages, and checksums
 	@rm -rf dist && mkdir dist

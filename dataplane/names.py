@@ -5,6 +5,7 @@ from typing import Final, Literal, get_args
 
 WIRE_VERSION: Final = 1
 EVENTS_PATH: Final = "/v1/events"  # of ingest
+ERRORS_PATH: Final = "/help/errors/"  # of the console, before the code of an error
 WEBHOOK_PATH: Final = "/v1/hooks/"  # of ingest, before the secret part of a source's URL
 
 # Cluster-wide topics. No underscores: `.` and `_` collide in Kafka's metric names (KAFKA-13743).

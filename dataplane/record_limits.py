@@ -1,7 +1,8 @@
 """Size limits of a Kafka record at each hop, and an upper bound of a record's size.
 
 Brokers, topics, our clients and Spark's all take their limits from here, so that a topic never refuses a record that
-a client accepted. A message is body + envelope (headers, key, framing). Ingest caps both; a process lane caps the body
+a client accepted. A message is body + envelope (headers, key, framing); the original of a body that ingest converted
+counts as a part of the body (dataplane.ingest.record_size). Ingest caps both; a process lane caps the body
 again after its steps; additions of later hops (destination, stopwatch, marks of a dead letter, a tier's header) stay
 below HOP_BYTES. So an accepted message fits egress, retry, held and dead:
 

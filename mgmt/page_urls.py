@@ -42,6 +42,7 @@ from mgmt.tenancy.pages import account, invitations, members, tenants
 from mgmt.tenancy.pages import sign_in as tenancy_pages
 from mgmt.tokens import pages as token_pages
 from mgmt.usage.pages import spending, usage
+from mgmt.web import error_pages
 from mgmt.web.path_converters import register_path_converters
 from mgmt.webhook_sources import pages as webhook_pages
 from mgmt.windows import pages as window_pages
@@ -71,6 +72,8 @@ urlpatterns = [
     path("alerts/", alerts.alerts, name="alerts"),
     path("alerts/channels/", channels.channels, name="channels"),
     path("alerts/confirm/<str:token>/", channels.confirm, name="confirm_channel"),
+    path("help/errors/", error_pages.errors, name="errors"),
+    path("help/errors/<slug:code>/", error_pages.error, name="error"),
     path("help/causes/", causes.causes, name="causes"),
     path("help/causes/<slug:code>/", causes.cause, name="cause"),
     path("tests/<str:test_id>/", delivery_test_pages.destination_test, name="destination_test"),
@@ -119,6 +122,7 @@ urlpatterns = [
     path("staff/rollouts/<int:number>/roll-back/", releases.roll_back, name="roll_back"),
     path("find/", find.find, name="find"),
     path("receipts/<str:message_id>/", receipt.receipt, name="receipt"),
+    path("pipes/", home.pipes, name="pipes"),
     path("pipes/new/", edit.new_pipe, name="new_pipe"),
     path("pipes/<str:pipe_id>/", pipe.overview, name="pipe"),
     path("pipes/<str:pipe_id>/attempts/", attempts.attempts, name="attempts"),

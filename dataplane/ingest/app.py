@@ -57,7 +57,8 @@ class IngestApp:
         self._replica = replica
         self._limit = replica.settings.max_body_bytes
         self._most = replica.settings.max_event_bytes
-        self._receipts = f"{replica.settings.web_url}/receipts/"
+        self._web_url = replica.settings.web_url
+        self._receipts = f"{self._web_url}/receipts/"
         self._slow = SlowBodyMonitor(BODY_TIMEOUT_S)
         self.active = 0
         self.answers: Counter[int] = Counter()  # by status: events, webhooks, and refusals of other requests
@@ -277,7 +278,7 @@ class IngestApp:
         if refusal.status == 401:
             headers.append(("www-authenticate", CHALLENGE))
         request_id = f"{os.getpid():x}-{next(_request_numbers):x}"
-        protocol.response_bytes(refusal.status, headers, problem_body(refusal, request_id))
+        protocol.response_bytes(refusal.status, headers, problem_body(refusal, request_id, self._web_url))
 
 
 def _reply(protocol: Any, reply: Reply) -> int:

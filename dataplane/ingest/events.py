@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 
 from dataplane.ingest.problems import EventRejectedError
 from dataplane.ingest.strictjson import parse, parse_all
-from dataplane.ledger.meta import CE_PREFIX, CONTENT_TYPE, Headers
+from dataplane.ledger.meta import CE_PREFIX, CONTENT_TYPE, Headers, OriginalBody
 from dataplane.ledger.traceparent import carrying, is_traceparent
 from dataplane.schemas.wire import MEDIA_TYPES, Framing, framing_of, is_avro_type
 
@@ -50,6 +50,7 @@ class ReceivedEvent(Struct, gc=False):
     type_header: text of the header that names the event's type; "" if there is none or a CloudEvents attribute does
     idempotency_key: the sender's own id of the delivery; "" if it named none
     request_headers: headers that it keeps of its request, by name in lower case
+    original: the form or XML that `body` was converted from; None for a body as received
     """
 
     body: bytes
@@ -63,6 +64,7 @@ class ReceivedEvent(Struct, gc=False):
     type_header: str = ""
     idempotency_key: str = ""
     request_headers: dict[str, str] = {}
+    original: OriginalBody | None = None
 
 
 Item = ReceivedEvent | EventRejectedError

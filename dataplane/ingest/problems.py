@@ -4,6 +4,9 @@ from typing import Final
 
 import msgspec
 
+from dataplane.names import ERRORS_PATH
+from dataplane.refusals import TITLES
+
 RETRY_AFTER_S: Final = 2  # of a refusal that ends without a change by the sender
 
 
@@ -44,42 +47,6 @@ def table_unread() -> EventRejectedError:
     return EventRejectedError(503, "unavailable", detail, retry_after_s=RETRY_AFTER_S)
 
 
-TITLES: Final = {
-    "key-missing": "No API key",
-    "key-invalid": "Unknown API key",
-    "key-expired": "API key has expired",
-    "not-found": "Not found",
-    "method-not-allowed": "Method not allowed",
-    "pipe-closed": "Pipe closed",
-    "pipe-starting": "Pipe not live yet",
-    "json-invalid": "Body is not valid JSON",
-    "json-duplicate-key": "Duplicate key in a JSON object",
-    "json-too-deep": "JSON nested too deeply",
-    "cloudevent-invalid": "Not a CloudEvent",
-    "body-too-large": "Body too large",
-    "event-too-large": "Event too large",
-    "too-many-events": "Too many events in one request",
-    "media-type": "Media type not supported",
-    "signature-missing": "Webhook is not signed",
-    "signature-invalid": "Signature of the webhook is invalid",
-    "signature-stale": "Webhook was signed too long ago",
-    "form-invalid": "Body is not a valid form",
-    "xml-invalid": "Body is not XML that can be converted",
-    "id-invalid": "Id of the delivery is invalid",
-    "encoding-invalid": "Content encoding not supported or invalid",
-    "body-slow": "Body was sent too slowly",
-    "schema": "Event does not fit the schema of its source",
-    "schema-unknown": "Schema is not one of the source's subjects",
-    "event-type-missing": "Event has no type",
-    "event-type-unknown": "Unknown event type",
-    "avro-invalid": "Body is not framed Avro",
-    "quota-exceeded": "Quota exceeded",
-    "loop-detected": "Too many deliveries by Penstock (loop)",
-    "unavailable": "Events cannot be stored now",
-    "internal": "Internal error",
-}
-
-
 class ProblemBody(msgspec.Struct, omit_defaults=True):
     """Body of an error response."""
 
@@ -93,11 +60,11 @@ class ProblemBody(msgspec.Struct, omit_defaults=True):
     policies: list[str] = msgspec.field(default_factory=list, name="violated-policies")
 
 
-def problem_body(refusal: EventRejectedError, request_id: str) -> bytes:
-    """Return the refusal as JSON; `type` is the path of its documentation page."""
+def problem_body(refusal: EventRejectedError, request_id: str, web_url: str) -> bytes:
+    """Return the refusal as JSON; `type` is the URL of its help page in the console at `web_url`."""
     return msgspec.json.encode(
         ProblemBody(
-            type=f"/docs/errors/{refusal.code}",
+            type=f"{web_url}{ERRORS_PATH}{refusal.code}/",
             title=TITLES[refusal.code],
             status=refusal.status,
             detail=refusal.detail,

@@ -26,6 +26,7 @@ from dataplane.ingest.operational_feed import OperationalFeedKey
 from dataplane.ingest.peers import PeerReader
 from dataplane.ingest.problems import RETRY_AFTER_S, EventRejectedError, table_unread
 from dataplane.ingest.quotas import TenantMeters
+from dataplane.ingest.record_size import reject_large_envelope, reject_large_pair
 from dataplane.ingest.rejection_log import RejectionLog
 from dataplane.ingest.rejections import RejectedEvent, RejectionBook
 from dataplane.ingest.route import SourceRoute, Stamper
@@ -36,11 +37,10 @@ from dataplane.ingest.time_slice import TimeSlice
 from dataplane.ingest.traces import IngestTracing
 from dataplane.ingest.version_traffic import TrafficBook
 from dataplane.ingest.webhook_routes import WebhookRoutes
-from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
+from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.rejections import SENDER_CHARS
 from dataplane.ledger.units import partition_base
 from dataplane.plan import SourceFields, source_fields
-from dataplane.record_limits import ENVELOPE_BYTES, wire_bytes
 from dataplane.runtime.kafka import ingest_producer
 from dataplane.runtime.producers.replaceable import ReplaceableProducer
 from dataplane.runtime.settings import DataPlaneSettings
@@ -405,6 +405,9 @@ class IngestReplica:
         meta.producer = self._producer.instance
         meta.hops, meta.schema = event.hops, event.schema
         meta.idempotency_key, meta.request_headers = event.idempotency_key, event.request_headers
+        if event.original is not None and request.route.fields[meta.revision].keeps_original:
+            meta.original = event.original
+            reject_large_pair(event.body, event.original)
         if event.origin is not None:
             meta.id, key = event.origin.id, key or key_bytes(meta.pipe, event.origin.key)
         if key is None or meta.revision in request.route.spread:
@@ -412,8 +415,13 @@ class IngestReplica:
         else:
             partition = partition_of(key, topic.partitions)
         headers = [(META_HEADER, encode_meta(meta)), *event.headers]
-        if len(headers) > FEW_HEADERS or event.origin is not None or event.request_headers:
-            _check_envelope(key, headers)
+        if (
+            len(headers) > FEW_HEADERS
+            or event.origin is not None
+            or event.request_headers
+            or event.original is not None
+        ):
+            reject_large_envelope(key, headers, meta.original_bytes)
         if event.misfit:  # after the check, because it must not stop a feed; HOP_BYTES leave room for it
             meta.misfit, meta.event_type = event.misfit, event.type_header
             headers[0] = (META_HEADER, encode_meta(meta))
@@ -567,15 +575,6 @@ def _results_of(request: IngestRequest, places: list[PartitionOffset | None]) ->
         else _refused(_unavailable())
         for meta, place in zip(request.metas, places, strict=True)
     ]
-
-
-def _check_envelope(key: bytes | None, headers: Headers) -> None:
-    """Raise EventRejectedError for attributes and headers that leave no space for those of later hops."""
-    size = wire_bytes(None, key, headers)
-    if size > ENVELOPE_BYTES:
-        raise EventRejectedError(
-            413, "event-too-large", f"needs at most {ENVELOPE_BYTES} bytes of attributes and headers, got {size}"
-        )
 
 
 def _refused(refusal: EventRejectedError) -> EventResult:

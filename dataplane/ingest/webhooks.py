@@ -20,7 +20,7 @@ from dataplane.ingest.events import (
 )
 from dataplane.ingest.problems import EventRejectedError
 from dataplane.ingest.strictjson import parse
-from dataplane.ledger.meta import CONTENT_TYPE
+from dataplane.ledger.meta import CONTENT_TYPE, OriginalBody
 from dataplane.stages.paths import MISSING, compile_path, get
 from dataplane.webhooks import HeaderPlace, Preset, Reply, UnverifiedError, WebhookRequest
 from dataplane.webhooks.forms import FormError, payload_of, read_form
@@ -111,11 +111,11 @@ def _with_headers(item: ReceivedEvent | EventRejectedError, kept: dict[str, str]
 
 
 def _converted(request: WebhookRequest) -> ReceivedEvent:
-    """Return the event of a body: JSON as it came, else converted, within the same limits.
+    """Return the event of a body: JSON as it came, else converted, within the same limits, with the original.
 
     Raises EventRejectedError if the body is not what its media type says.
     """
-    body = request.body
+    body, original = request.body, None
     try:
         if request.media_type == FORM:
             fields = read_form(body)
@@ -126,7 +126,15 @@ def _converted(request: WebhookRequest) -> ReceivedEvent:
         raise EventRejectedError(400, "form-invalid", str(exc)) from exc
     except XmlError as exc:
         raise EventRejectedError(400, "xml-invalid", str(exc)) from exc
-    return ReceivedEvent(body, parse(body), [(CONTENT_TYPE, JSON.encode())])
+    if body is not request.body:
+        original = OriginalBody(_content_type(request), request.body)
+    return ReceivedEvent(body, parse(body), [(CONTENT_TYPE, JSON.encode())], original=original)
+
+
+def _content_type(request: WebhookRequest) -> str:
+    """Return the content type with its parameters, or without those that no header at a destination may have."""
+    text = request.first("content-type").strip()
+    return text if is_attribute_value(text) else request.media_type
 
 
 def _delivery_id(place: Place, request: WebhookRequest, value: Any) -> str:

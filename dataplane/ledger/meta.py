@@ -14,6 +14,16 @@ CONTENT_TYPE: Final = "content-type"
 CE_PREFIX: Final = "ce_"  # of CloudEvents attributes: Kafka protocol binding 1.0, binary mode
 
 
+class OriginalBody(Struct, array_like=True, frozen=True, gc=False):
+    """Body of a request as its sender posted it, kept next to the JSON that ingest made of it.
+
+    content_type: with its parameters, such as `charset`
+    """
+
+    content_type: str
+    content: bytes
+
+
 class MessageMeta(Struct, array_like=True, gc=False):
     """Envelope that ingest stamps on a message and that every hop carries.
 
@@ -45,6 +55,8 @@ class MessageMeta(Struct, array_like=True, gc=False):
                together identify a record permanently
     idempotency_key: the sender's own id of the delivery, by which dedup may recognise repeats; "" if it named none
     request_headers: headers that the event keeps of the request that brought it, by name in lower case
+    original:  the form or XML that the event's body was converted from, while a destination is to get it; None for all
+               other events, and on the path to other destinations
     """
 
     version: int  # WIRE_VERSION of the writer
@@ -79,6 +91,7 @@ class MessageMeta(Struct, array_like=True, gc=False):
     replay: str = ""
     idempotency_key: str = ""
     request_headers: dict[str, str] = {}
+    original: OriginalBody | None = None
 
     @property
     def is_original(self) -> bool:
@@ -94,6 +107,11 @@ class MessageMeta(Struct, array_like=True, gc=False):
         """Name under which the ledger counts the message: its replay's, or its pipe's."""
         return self.replay or self.pipe
 
+    @property
+    def original_bytes(self) -> int:
+        """Size of the original body; 0 if none is kept."""
+        return 0 if self.original is None else len(self.original.content)
+
 
 _decoder = msgspec.msgpack.Decoder(MessageMeta)
 encode_meta = msgspec.msgpack.Encoder().encode
@@ -103,6 +121,11 @@ Headers = list[tuple[str, bytes]]
 def decode_meta(value: bytes) -> MessageMeta:
     """Decode the value of a Meta header. Raises msgspec.DecodeError if it is not one."""
     return _decoder.decode(value)
+
+
+def without_original(meta: MessageMeta) -> MessageMeta:
+    """Return a copy of a Meta without the original body, for a destination that does not get it."""
+    return msgspec.structs.replace(meta, original=None)
 
 
 def read_meta(headers: Headers) -> MessageMeta:

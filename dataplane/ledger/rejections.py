@@ -26,7 +26,7 @@ class RejectionReport(Struct, array_like=True, frozen=True):
     """Rejected events of one source, minute, type, reason, place and sender since the last report.
 
     event_type: name of the type; "" if the source has one type, or the type is unknown
-    code:       code of the refusal (dataplane.ingest.problems.TITLES)
+    code:       code of the refusal (dataplane.refusals.TITLES)
     pointer:    JSON pointer into the event, with `*` for an index; "" for the whole event
     sender:     beginning of the digest of the API key, or KAFKA: then the events became dead letters
     minute:     minutes since the epoch, by the clock of ingest

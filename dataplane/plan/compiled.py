@@ -8,7 +8,7 @@ from dataplane.plan.route import CompiledRoutes
 from dataplane.plan.sequence import compile_sequence
 from dataplane.plan.stage import CompiledStage
 from dataplane.plan.taps import CompiledTap
-from dataplane.spec import PipeSpec, keeps_order
+from dataplane.spec import PipeSpec, keeps_order, sends_original
 from dataplane.stages.paths import MISSING, compile_path, get
 
 MANY_PARTS: Final = 100  # each takes about 10 ms at most (dataplane.expr.frame.COST_LIMIT)
@@ -19,6 +19,7 @@ class SourceFields:
 
     any:    True if the settings name at least one
     spread: True if the events of a key are distributed over all partitions
+    keeps_original: True if a destination gets bodies as they were received, so ingest keeps those that it converts
     """
 
     def __init__(
@@ -28,12 +29,14 @@ class SourceFields:
         key: str | None,
         id: str | None,  # noqa: A002 (the spec's word)
         spread: bool = False,
+        keeps_original: bool = False,
     ) -> None:
         self._event_time = compile_path(event_time) if event_time else None
         self._key = compile_path(key) if key else None
         self._id = compile_path(id) if id else None
         self.any = bool(self._event_time or self._key or self._id)
         self.spread = spread
+        self.keeps_original = keeps_original
 
     def event_time(self, body: Any) -> Any:
         """Return the raw value at the event_time path, or None."""
@@ -62,6 +65,7 @@ class CompiledPlan:
     needs_about:   True if an expression or step reads more than the body
     masks:         True if a step masks a value
     needs_salt:    True if a step hashes a value
+    originals:     destinations that get the bodies of forms and XML as they were received
     parts:         maximum number of steps, look-ups and conditions that one message runs, each with its own cost limit;
                    those after an explode count once
     may_take_long: True if one message may take longer than a lane's time budget, so that its CPU time is watched
@@ -91,6 +95,7 @@ class CompiledPlan:
         self.needs_about = by_meta or any(stage.needs_about for stage in stages)
         self.masks = any(stage.masks for stage in stages)
         self.needs_salt = any(stage.needs_salt for stage in stages)
+        self.originals = frozenset(name for name, to in spec.destinations.items() if sends_original(to))
         self.sources = source_fields(spec)
         self.spread = frozenset(name for name, source in self.sources.items() if source.spread)
         self.parts = (
@@ -105,8 +110,15 @@ class CompiledPlan:
 
 def source_fields(spec: PipeSpec) -> dict[str, SourceFields]:
     """Return the fields of each source: the only part of a plan that ingest needs to compile."""
+    keeps_original = any(map(sends_original, spec.destinations.values()))
     return {
-        name: SourceFields(event_time=source.event_time, key=source.key, id=source.id, spread=bool(source.spread_key))
+        name: SourceFields(
+            event_time=source.event_time,
+            key=source.key,
+            id=source.id,
+            spread=bool(source.spread_key),
+            keeps_original=keeps_original,
+        )
         for name, source in spec.sources.items()
     }
 

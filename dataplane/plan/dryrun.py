@@ -12,7 +12,7 @@ from dataplane.names import WIRE_VERSION, transform_node
 from dataplane.plan.about import about
 from dataplane.plan.compiled import CompiledPlan
 from dataplane.plan.encoding import content_type_of, encoding_note
-from dataplane.plan.outbound import address_of, fixed_headers, forwarded_headers, message_headers
+from dataplane.plan.outbound import address_of, fixed_headers, forwarded_headers, message_headers, original_note
 from dataplane.plan.stage import CompiledStage, CompiledSteps, StageError, decode, encode
 from dataplane.plan.template import CompiledTemplate, RenderedRequest
 from dataplane.spec import BasicAuth, BearerAuth, HeaderAuth, HttpDestination, OAuth2, PipeSpec, S3Destination
@@ -267,7 +267,7 @@ class _DryRun:
             return OutboundRequest(name, unit.meta.id, "STORE", address_of(to), [], body, encoding_note(to))
         now_s = self._sample.now_us // 1_000_000
         fixed, made = [*fixed_headers(to), *auth_shown(to)], RenderedRequest(to.url, [], None)
-        note, cause = batch_note(to) or encoding_note(to), ""
+        note, cause = batch_note(to) or encoding_note(to) or original_note(to), ""
         if to.template is not None:
             try:
                 made = CompiledTemplate(to.url, to.template)(unit.meta, unit.body)

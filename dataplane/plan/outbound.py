@@ -6,11 +6,11 @@ from functools import lru_cache
 from typing import Final
 
 from dataplane.causes import Cause
-from dataplane.ledger.meta import Headers, MessageMeta
+from dataplane.ledger.meta import CONTENT_TYPE, Headers, MessageMeta
 from dataplane.ledger.traceparent import TRACEPARENT
 from dataplane.ledger.units import format_position
 from dataplane.plan.stage import StageError
-from dataplane.spec import DestinationSpec, HttpDestination, S3Destination, TableDestination
+from dataplane.spec import DestinationSpec, HttpDestination, S3Destination, TableDestination, sends_original
 from dataplane.spec.header_text import percent_encoded
 from dataplane.spec.loops import HOPS_HEADER
 
@@ -53,7 +53,7 @@ def message_headers(fixed: Sequence[str], meta: MessageMeta, carried: Headers, n
         headers.append(f"webhook-signature: {signature}")
     content_type = "application/json"
     for name, value in carried:
-        if name == "content-type":
+        if name == CONTENT_TYPE:
             content_type = ascii_value(value)
         elif name.startswith("ce_"):
             headers.append(f"{_attribute_header(name)}: {ascii_value(value)}")
@@ -73,6 +73,20 @@ def forwarded_headers(to: DestinationSpec, meta: MessageMeta) -> list[str]:
     ]
 
 
+def with_original(to: DestinationSpec, meta: MessageMeta, body: bytes, carried: Headers) -> tuple[bytes, Headers]:
+    """Return the body to send and the carried headers: those of the original body if the destination gets it."""
+    if meta.original is None or not sends_original(to):
+        return body, carried
+    return meta.original.content, [(CONTENT_TYPE, meta.original.content_type.encode()), *as_json(carried)]
+
+
+def original_note(to: DestinationSpec) -> str:
+    """Return the note on bodies that a destination gets as they were received; "" for all other destinations."""
+    if not sends_original(to):
+        return ""
+    return "a form or XML is sent as it was received, with its content type; its JSON is shown"
+
+
 @lru_cache(maxsize=4_096)
 def _attribute_header(name: str) -> str:
     attribute = name.removeprefix("ce_")
@@ -83,7 +97,7 @@ def _attribute_header(name: str) -> str:
 
 def as_json(carried: Headers) -> Headers:
     """Return the carried headers without content-type, for a body that was re-encoded as JSON."""
-    return [header for header in carried if header[0] != "content-type"]
+    return [header for header in carried if header[0] != CONTENT_TYPE]
 
 
 def ascii_value(value: bytes) -> str:

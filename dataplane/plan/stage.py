@@ -9,6 +9,7 @@ from dataplane.causes import Cause
 from dataplane.expr import CostAllowance, compile_expr
 from dataplane.spec import ExplodeStep, FilterStep, MapStep, MaskStep, PeekStepSpec, Step
 from dataplane.spec.checks import EXPRESSION_ROOTS
+from dataplane.spec.steps import keeps_body
 from dataplane.stages.decoding import decode_json
 from dataplane.stages.errors import StepError
 from dataplane.stages.explode import explode
@@ -68,7 +69,7 @@ class CompiledSteps:
     def __init__(self, where: str, steps: Sequence[Step], salt: bytes = b"", first: int = 0) -> None:
         self.where, self._first, self._steps = where, first, steps
         self._edits = [compile_step(step, salt) for step in steps]
-        self.keeps_body = all(isinstance(step, FilterStep | PeekStepSpec) for step in steps)
+        self.keeps_body = all(map(keeps_body, steps))
 
     @property
     def parts(self) -> int:

@@ -204,7 +204,8 @@ class _Pass:
             return
         self._passage.passed.append(unit.meta.child)
         for name in due:
-            meta = msgspec.structs.replace(unit.meta, destination=name)
+            original = unit.meta.original if name in self._plan.originals else None
+            meta = msgspec.structs.replace(unit.meta, destination=name, original=original)
             try:
                 body = self._body_for(name, unit, is_sole=len(names) == 1)
             except StageError as exc:

@@ -78,7 +78,7 @@ def item_of(meta: MessageMeta, message: Message, headers: Headers) -> ProcessIte
 
 def child_of(item: ProcessItem, number: int, body: bytes) -> ProcessItem:
     """Return the child with this number that an explode made: it has its own id and the message's position."""
-    meta = msgspec.structs.replace(item.meta, id=f"{item.meta.id}.{number}", child=number)
+    meta = msgspec.structs.replace(item.meta, id=f"{item.meta.id}.{number}", child=number, original=None)
     headers = child_headers(item.headers, number)
     child = ProcessItem(meta, item.message, headers, body, body, back=item.back, part=True, stopwatch=item.stopwatch)
     if item.about is not EMPTY_CONTEXT:

@@ -11,7 +11,7 @@ from typing import Final
 from dataplane.causes import Cause
 from dataplane.ledger.breakdown import Slice
 from dataplane.ledger.deadletter import DeadLetterReason
-from dataplane.ledger.meta import META_HEADER, encode_meta
+from dataplane.ledger.meta import META_HEADER, encode_meta, without_original
 from dataplane.ledger.units import dense
 from dataplane.names import ENTRANCE, INPUTS_OF, transform_node
 from dataplane.plan import CompiledPlan, StageError
@@ -339,6 +339,7 @@ class Runner:
         """
         node, stage = transform_node(destination), plan.transform[destination]
         idle, where = stage.is_idle, stage.where
+        sends_original = destination in plan.originals
         keyless = run.origin % self._egress.partitions
         spread = plan.spread
         departed: list[ProcessItem] = []
@@ -358,7 +359,8 @@ class Runner:
                 if not idle and not len(departed) % STAMP_EVERY:
                     stopwatch = run.leave(Slice.TRANSMIT_QUEUE)
                 meta.stopwatch = run.leave_again(item, Slice.TRANSMIT_QUEUE) if item.back else stopwatch
-                headers[0] = (META_HEADER, encode_meta(meta))
+                carried = meta if sends_original or meta.original is None else without_original(meta)
+                headers[0] = (META_HEADER, encode_meta(carried))
                 if key is None:
                     produce_group.send(body, None, keyless, headers)
                 else:

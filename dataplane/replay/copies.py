@@ -92,8 +92,9 @@ class CopyProducer:
             group, size = self._open_group(), self._size
             for meta, body in units:
                 meta.stopwatch = self._stopwatch
-                size.size_bytes += len(body)
-                self._bytes += len(body)
+                size_bytes = len(body) + meta.original_bytes
+                size.size_bytes += size_bytes
+                self._bytes += size_bytes
                 try:
                     self._produce(group, event, meta, body)
                 except RecordTooLargeError:

@@ -25,6 +25,7 @@ from dataplane.spec.destinations import (
     encoding_of,
     endpoint_of,
     keeps_order,
+    sends_original,
 )
 from dataplane.spec.document import PipeSpec, parse_pipe_spec, spec_to_builtins
 from dataplane.spec.encoding import AvroEncoding, ColumnsEncoding
@@ -119,6 +120,7 @@ __all__ = [
     "keeps_order",
     "parse_pipe_spec",
     "paths_overlap",
+    "sends_original",
     "spec_to_builtins",
     "wants_event",
 ]

@@ -122,6 +122,7 @@ class HttpDestination(Struct, tag="http", tag_field="type", forbid_unknown_field
     template:   path, headers and body of a request, computed from the message
     encoding:   Avro in place of JSON
     forward_headers: names of headers of the original request to send, of those that the source keeps
+    original_body: send the body as the sender posted it, also a form or XML, which other destinations get as JSON
     """
 
     url: Url
@@ -138,6 +139,7 @@ class HttpDestination(Struct, tag="http", tag_field="type", forbid_unknown_field
     template: RequestTemplate | None = None
     encoding: AvroEncoding | UnsetType = UNSET  # omitted unless set: earlier releases of the data plane refuse it
     forward_headers: Annotated[list[HeaderName], Meta(max_length=20)] | UnsetType = UNSET
+    original_body: bool | UnsetType = UNSET
     from_: Beginning | UnsetType = field(default=UNSET, name="from")  # omitted unless set, as `encoding`
 
 
@@ -159,6 +161,8 @@ def check_http(path: str, destination: HttpDestination) -> None:
         raise SpecError(f"{path}.encoding", "must be left out if the destination has a batch, which is JSON")
     if destination.forward_headers:
         _check_forwarded(f"{path}.forward_headers", destination, destination.forward_headers)
+    if destination.original_body:
+        _check_sent_as_received(f"{path}.original_body", destination)
     match destination.auth:
         case HeaderAuth(name):
             _check_header_name(f"{path}.auth.name", name)
@@ -181,6 +185,18 @@ def _check_forwarded(path: str, destination: HttpDestination, names: list[str]) 
         if name.lower() in taken:
             raise SpecError(path, f"needs each header once, got {name}")
         taken.add(name.lower())
+
+
+def _check_sent_as_received(path: str, destination: HttpDestination) -> None:
+    """Check that the destination sends the body of the message. Raises SpecError."""
+    has_own_body = destination.template is not None and destination.template.body is not None
+    for name, is_set in (
+        ("a batch", destination.batch is not None),
+        ("an encoding", destination.encoding is not UNSET),
+        ("a template with a body", has_own_body),
+    ):
+        if is_set:
+            raise SpecError(path, f"must be left out if the destination has {name}, which replaces the original body")
 
 
 def _check_pattern(path: str, pattern: str) -> int:

@@ -74,6 +74,11 @@ def beginning_of(to: DestinationSpec) -> str:
     return to.from_ or "" if isinstance(to, HttpDestination | TopicDestination) else ""
 
 
+def sends_original(to: DestinationSpec) -> bool:
+    """Return True if a destination gets the bodies of forms and XML as they were received."""
+    return isinstance(to, HttpDestination) and to.original_body is True
+
+
 def keeps_order(to: DestinationSpec) -> bool:
     """Return True if a destination needs the messages of a key in order of arrival."""
     return to.ordered or isinstance(to, TopicDestination)

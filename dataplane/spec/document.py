@@ -9,14 +9,14 @@ from msgspec import Meta, Struct
 from dataplane.spec.checks import check_effort, check_routes, check_steps
 from dataplane.spec.dedup import DedupSpec, check_dedup
 from dataplane.spec.destination import HttpDestination
-from dataplane.spec.destinations import DestinationSpec, check_destination, keeps_order, with_type
+from dataplane.spec.destinations import DestinationSpec, check_destination, keeps_order, sends_original, with_type
 from dataplane.spec.enrich import Enrichments, check_enrich
 from dataplane.spec.error_texts import checked, split_error
 from dataplane.spec.errors import SpecError
 from dataplane.spec.names import NAME_PATTERN, NAME_WORDS, Name
 from dataplane.spec.routes import RoutesSpec
 from dataplane.spec.sources import SourceSpec, check_source, has_keys
-from dataplane.spec.steps import FilterStep, MapStep, MaskStep, Step, paths_overlap
+from dataplane.spec.steps import FilterStep, MapStep, MaskStep, Step, keeps_body, paths_overlap
 from dataplane.spec.storage import TableDestination, TopicDestination
 from dataplane.spec.windows import Windows, WindowSpec, check_windows
 
@@ -84,6 +84,7 @@ def _check(spec: PipeSpec) -> None:
         check_steps(f"$.transform.{name}", steps, may_explode=False)
     if spec.routes is not None:
         check_routes(spec.routes, spec.destinations)
+    _check_original_bodies(spec)
 
 
 def _check_compacted(spec: PipeSpec) -> None:
@@ -92,6 +93,21 @@ def _check_compacted(spec: PipeSpec) -> None:
     for name, to in spec.destinations.items():
         if keyless and isinstance(to, TopicDestination) and to.compacted:
             raise SpecError(f"$.destinations.{name}.compacted", f"needs a key path of the source {keyless[0]}")
+
+
+def _check_original_bodies(spec: PipeSpec) -> None:
+    """Refuse steps that change the body on its path to a destination that sends the original. Raises SpecError."""
+    for name, to in spec.destinations.items():
+        if not sends_original(to):
+            continue
+        stages = {"normalize": spec.normalize, f"transform.{name}": spec.transform.get(name, [])}
+        changes = [
+            f"{where}[{n}]" for where, steps in stages.items() for n, one in enumerate(steps) if not keeps_body(one)
+        ]
+        changes += ["enrich[0]"] if spec.enrich else []
+        if changes:
+            reason = f"needs steps that leave the body unchanged, such as filter and peek, but {changes[0]} changes it"
+            raise SpecError(f"$.destinations.{name}.original_body", f"{reason}: the sender's signature would not fit")
 
 
 def _check_sequences(spec: PipeSpec) -> None:

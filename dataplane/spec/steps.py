@@ -127,6 +127,11 @@ STEP_TYPES: Final = (
 )
 
 
+def keeps_body(step: Step) -> bool:
+    """Return True if a step only reads the body, so that its bytes stay as they were received."""
+    return isinstance(step, FilterStep | PeekStepSpec)
+
+
 def paths_overlap(one: str, other: str) -> bool:
     """Return True if one path is the other or leads to it; `*` is any element."""
     return all(

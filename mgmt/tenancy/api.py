@@ -148,7 +148,7 @@ class ResendInvitationView(View):
 
 
 class ProblemView(StrictView):
-    """Help page of an error code, the target of a problem's `type`; public."""
+    """Help on an error code of the API, for programs; public. The page for people is that of a problem's `type`."""
 
     permission_classes = [AllowAny]
     throttle_classes = []  # the response is a constant

@@ -4,11 +4,12 @@ import sys
 from typing import Final
 
 from mgmt.deliveries.causes import ALL, ENDINGS, CauseText
+from mgmt.web.error_help import INGEST, ErrorHelp, codes, help_on
 from mgmt.web.problems import PROBLEMS, ProblemType
 
 _HEAD: Final = """# Errors
 
-Generated from `mgmt/web/problems.py` and `mgmt/deliveries/causes.py` by `make reference`.
+Generated from `mgmt/web/problems.py`, `mgmt/web/error_help.py` and `mgmt/deliveries/causes.py` by `make reference`.
 
 ## Errors of the API
 
@@ -18,6 +19,12 @@ finds the request in the log.
 
 | code | status | meaning | what to do |
 |---|---|---|---|
+"""
+_INGEST: Final = """
+## Errors of ingest
+
+| code | meaning | what to do |
+|---|---|---|
 """
 _CAUSES: Final = """
 ## Causes of failed messages
@@ -29,12 +36,17 @@ A message that was not delivered has one of these causes, in the console, in `pe
 def page() -> str:
     """Return the page as Markdown."""
     rows = "".join(_row(code, PROBLEMS[code]) for code in sorted(PROBLEMS))
-    return _HEAD + rows + _CAUSES + "".join(map(_section, sorted(ALL, key=lambda one: one.code)))
+    ingest = "".join(_ingest_row(code, one) for code in codes() for one in help_on(code) if one.side == INGEST)
+    return _HEAD + rows + _INGEST + ingest + _CAUSES + "".join(map(_section, sorted(ALL, key=lambda one: one.code)))
 
 
 def _row(code: str, problem: ProblemType) -> str:
     meaning = problem.meaning.replace("|", "\\|")
     return f"| `{code}` | {problem.status} | {problem.title} | {meaning} |\n"
+
+
+def _ingest_row(code: str, found: ErrorHelp) -> str:
+    return f"| `{code}` | {found.title} | {found.todo} |\n"
 
 
 def _section(cause: CauseText) -> str:

@@ -6,8 +6,6 @@ from typing import Final
 
 from django.urls import reverse
 
-PIPES_HEADING: Final = "pipes-title"  # on the home page
-
 
 @dataclass(frozen=True)
 class NavEntry:
@@ -52,7 +50,7 @@ def rail(
     if has_tenant:
         alerts = open_alerts()
         entries += [
-            NavEntry("Pipes", f"{home}#{PIPES_HEADING}", f"{home}pipes/", "g p", pipe_count() if pipe_count else None),
+            replace(_entry("Pipes", "pipes", "g p"), count=pipe_count() if pipe_count else None),
             _entry("Events", "find", "g e"),
             replace(_entry("Alerts", "alerts", "g a"), count=alerts, open=alerts > 0),
             _entry("Schemas", "subjects", "g s"),

@@ -7,6 +7,8 @@ from django.conf import settings
 from django.http import HttpRequest, JsonResponse
 from rest_framework.exceptions import APIException
 
+from dataplane.names import ERRORS_PATH
+
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 5
 _WAIT_S: Final = {
@@ -303,7 +305,7 @@ def problem_body(
     """Return the body for one of PROBLEMS. It names the request's fields and never repeats their values."""
     problem = PROBLEMS[code]
     return {
-        "type": f"{settings.PENSTOCK_WEB_URL}/api/v1/problems/{code}/",
+        "type": f"{settings.PENSTOCK_WEB_URL}{ERRORS_PATH}{code}/",
         "title": problem.title,
         "status": problem.status,
         "detail": detail or problem.meaning,

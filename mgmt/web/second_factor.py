@@ -7,10 +7,13 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 
+from dataplane.names import ERRORS_PATH
 from mgmt.web.problems import problem_response
 
 # Account pages, sign-out, theme, invitations, the portal of customers, and the public pages that explain errors.
-_OPEN: Final = ("/account/", "/sign-in/", "/sign-out/", "/theme/", "/invitations/", "/portal/", "/api/v1/problems/")
+_OPEN: Final = (
+    "/account/", "/sign-in/", "/sign-out/", "/theme/", "/invitations/", "/portal/", "/api/v1/problems/", ERRORS_PATH,
+)  # fmt: skip
 _JSON: Final = ("/api/", "/registry/")
 
 

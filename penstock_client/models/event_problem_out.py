@@ -20,7 +20,7 @@ class EventProblemOut:
     """A refusal (RFC 9457). `code` is stable.
 
     Attributes:
-        type_ (str): Path of the help page of the code.
+        type_ (str): URL of the help page of the code.
         title (str): Title, the same for all refusals with this code.
         status (int): HTTP status of the response.
         detail (str): What was needed and what came, for people.

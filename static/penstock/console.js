@@ -297,6 +297,7 @@
     showTheme();
     settleUrl();
     fitting();
+    for (const tab of all(".tabs [aria-current]")) tab.scrollIntoView({ block: "nearest", inline: "center" });
     all("form[data-utc-times]").forEach(localise);
   });
   document.addEventListener("htmx:afterSettle", () => { prepare(document); markInvalid(); enter(); });

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dataplane.ledger.meta import REPLAY_HEADER, Headers, MessageMeta
-from dataplane.plan.outbound import as_json, forwarded_headers, message_headers
+from dataplane.plan.outbound import as_json, forwarded_headers, message_headers, with_original
 from dataplane.spec import BatchSettings, HttpDestination, S3Destination
 from dataplane.spec.loops import HOPS_HEADER
 from dataplane.transmit.deliveries.batches import CONTENT_TYPES, batch_body, batch_id
@@ -65,8 +65,10 @@ def request_of(send: Delivery, carried: Headers, now_s: int) -> RenderedDelivery
         fixed = [*fixed, *_replay_line(meta)]
     if meta.request_headers:
         fixed = [*fixed, *forwarded_headers(target.record.to, meta)]
+    if meta.original is not None:
+        body, carried = with_original(target.record.to, meta, body, carried)
     if target.template is not None:
-        rendered = target.template(meta, body)
+        rendered = target.template(meta, send.body)
         url, fixed = rendered.url, [*fixed, *rendered.headers]
         body, carried = (body, carried) if rendered.body is None else (rendered.body, as_json(carried))
     if target.encoder is not None:

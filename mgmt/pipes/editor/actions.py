@@ -5,7 +5,9 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, Final
 
-from mgmt.pipes.editor.draft import DestinationRow, Draft, EnrichRow, RouteRuleRow, SourceRow
+from mgmt.pipes.destination_presets import DestinationPreset
+from mgmt.pipes.editor.destination_row import DestinationRow, destination_row
+from mgmt.pipes.editor.draft import Draft, EnrichRow, RouteRuleRow, SourceRow
 from mgmt.pipes.editor.steps import StepRow
 
 _OWN_STEPS: Final = "transform-"
@@ -34,6 +36,26 @@ def with_url(draft: Draft, action: str, url: str) -> Draft:
     """Return the draft after `echo.destination.<place>` with `url` filled in; unchanged if the row does not exist."""
     place = place_of(draft, action, "echo")
     return draft if place is None else with_destination(draft, place, replace(draft.destinations[place], url=url))
+
+
+def with_preset(draft: Draft, preset: DestinationPreset) -> Draft:
+    """Return the draft with a destination that a preset fills in; it takes the place of the only one if that is empty.
+
+    The base document keeps what the form does not show. A URL that each customer has of its own is left empty.
+    """
+    rows = draft.destinations
+    if len(rows) >= _MOST_ROWS:
+        return draft
+    if len(rows) == 1 and rows[0] == DestinationRow(rows[0].name):
+        rows = ()
+    taken = {row.name for row in rows} | set(draft.base.get("destinations", {}))
+    name = preset.name if preset.name not in taken else _free_name(preset.name, taken)
+    row = destination_row(name, preset.document)
+    if preset.url_is_own:
+        row = replace(row, url="")
+    base: dict[str, Any] = {"version": 1, "sources": {"web": {"type": "http"}}} | dict(draft.base)
+    base["destinations"] = {**base.get("destinations", {}), name: dict(preset.document)}
+    return replace(draft, destinations=(*rows, row), base=base, focus=f"destination-{len(rows)}")
 
 
 def place_of(draft: Draft, action: str, verb: str) -> int | None:

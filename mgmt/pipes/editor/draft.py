@@ -11,30 +11,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from dataplane.spec import SpecError
+from mgmt.pipes.editor.destination_row import DestinationRow, destination_document, destination_row
 from mgmt.pipes.editor.steps import StepRow, json_or_text, row_to_step, step_to_row
 from mgmt.sandbox import checked_spec_of
 
 EVERYTHING: Final = "everything"
-URL_TO_COME: Final = "https://example.com/hooks"
-# Fields that must not be empty, with the values that a dry run uses until they are entered.
-TO_COME: Final[Mapping[str, Mapping[str, str]]] = {
-    "http": {"url": URL_TO_COME},
-    "s3": {"url": "https://s3.example.com/bucket", "region": "us-east-1", "access_key_id": "AKIAIOSFODNN7EXAMPLE"},
-}
 _READING: Final = (
     "version", "sources", "normalize", "enrich", "routes", "transform", "destinations", "type", "op", "url", "path",
     "mode", "rules", "when", "to",
 )  # fmt: skip
-KINDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "http": ("url",), "topic": ("compacted", "remove_when"), "lake": (), "table": ("table", "key", "remove_when"),
-    "s3": ("url", "region", "access_key_id", "prefix"),
-}  # fmt: skip
-# Formats of the encoding that each kind may have.
-ENCODING_FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
-    "http": ("avro", "confluent"), "topic": ("avro", "confluent"), "lake": ("columns",), "table": (), "s3": (),
-}  # fmt: skip
-STARTS_IN_PAST: Final = ("http", "topic")  # kinds that may start with earlier events
-MAX_DIGITS: Final = 18  # of a number; a longer one is left as text
 SOURCE_PATHS: Final = ("event_time", "key", "id", "sequence")
 # Fields of the sources that the form creates. Those of type kafka are kept, and written as JSON.
 SOURCE_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -91,45 +76,6 @@ class RouteRuleRow:
     def empty(self) -> bool:
         """True for a row without input; it is left out."""
         return not self.when.strip() and not self.to
-
-
-@dataclass(frozen=True)
-class DestinationRow:
-    """Destination as typed, with its own steps; the other fields depend on the kind.
-
-    `format`, `subject` and `version` are those of its encoding; without a format it gets JSON. `beginning` is the
-    document's `from`, `object_format` that of the objects in a bucket.
-    `test` is the id of the newest test request to it, "" if there was none.
-    """
-
-    name: str = ""
-    was: str = ""
-    kind: str = "http"
-    url: str = ""
-    region: str = ""
-    access_key_id: str = ""
-    prefix: str = ""
-    object_format: str = ""
-    table: str = ""
-    key: str = ""
-    compacted: str = ""
-    remove_when: str = ""
-    format: str = ""
-    subject: str = ""
-    version: str = ""
-    beginning: str = ""
-    steps: tuple[StepRow, ...] = ()
-    test: str = ""
-
-    @property
-    def missing(self) -> list[str]:
-        """Names of the empty fields that must have a value."""
-        return [name for name in TO_COME.get(self.kind, ()) if not getattr(self, name).strip()]
-
-    def completed(self) -> "DestinationRow":
-        """Return the row with the values of a dry run in the fields that are missing."""
-        values: dict[str, Any] = {name: TO_COME[self.kind][name] for name in self.missing}
-        return replace(self, **values)
 
 
 @dataclass(frozen=True)
@@ -244,7 +190,7 @@ def _read(document: Mapping[str, Any]) -> Draft:
     places = {name: place for place, name in enumerate(names)}
     transform, routes = document.get("transform", {}), document.get("routes")
     rows = [
-        replace(_destination_row(name, one), steps=_step_rows(transform.get(name, [])))
+        replace(destination_row(name, one), steps=_step_rows(transform.get(name, [])))
         for name, one in document["destinations"].items()
     ]
     draft = Draft(
@@ -273,18 +219,6 @@ def _source_row(name: str, one: Mapping[str, Any]) -> SourceRow:
     return SourceRow(name, name, kind, start=one.get("from", ""), **typed)
 
 
-def _destination_row(name: str, one: Mapping[str, Any]) -> DestinationRow:
-    kind = one.get("type", "http")
-    typed: dict[str, Any] = {field: one.get(field) or "" for field in KINDS[kind]}
-    if kind == "s3":
-        typed["object_format"] = one.get("format", "")
-    if "compacted" in typed:
-        typed["compacted"] = "yes" if typed["compacted"] else ""
-    encoding = one.get("encoding") or {}
-    typed |= {field: str(encoding.get(field, "")) for field in ("format", "subject", "version")}
-    return replace(DestinationRow(name, name, kind), beginning=one.get("from", ""), **typed)
-
-
 def _enrich_row(one: Mapping[str, Any]) -> EnrichRow:
     default = one.get("default")
     typed = "" if default is None else json.dumps(default, ensure_ascii=False)
@@ -299,7 +233,7 @@ def _document(draft: Draft) -> dict[str, Any]:
         "enrich": [_enrich(row) for row in draft.enrich if not row.empty],
         "routes": _routes(draft),
         "transform": {row.name: steps for row in draft.destinations if (steps := _steps(row.steps))},
-        "destinations": {row.name: _destination(row, base) for row in draft.destinations},
+        "destinations": {row.name: destination_document(row, base) for row in draft.destinations},
     }
 
 
@@ -323,35 +257,6 @@ def _source(row: SourceRow, base: Mapping[str, Any]) -> dict[str, Any]:
         del paths["sequence"]
         known = {name: value for name, value in known.items() if name != "sequence"}
     return {"type": row.kind} | known | paths
-
-
-def _destination(row: DestinationRow, base: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the destination's document, with fields kept from the base if the kind is the same."""
-    known: dict[str, Any] = base.get("destinations", {}).get(row.was, {})
-    kept = known if known.get("type", "http") == row.kind else {}
-    typed: dict[str, Any] = {name: getattr(row, name).strip() for name in KINDS.get(row.kind, ())}
-    kept = {name: value for name, value in kept.items() if name not in ("encoding", "from")}
-    if row.kind == "topic":  # an absent field, because earlier releases of the data plane refuse it
-        kept = {name: value for name, value in kept.items() if name not in typed}
-        removes = row.compacted and typed["remove_when"]
-        typed = ({"compacted": True} if row.compacted else {}) | (
-            {"remove_when": typed["remove_when"]} if removes else {}
-        )
-    elif row.kind == "s3":
-        typed["format"] = row.object_format or "jsonl"
-    elif not typed.get("remove_when", True):
-        typed["remove_when"] = None
-    if row.format in ENCODING_FORMATS.get(row.kind, ()):
-        typed["encoding"] = {"format": row.format, "subject": row.subject.strip(), "version": _number(row.version)}
-    if row.kind in STARTS_IN_PAST and row.beginning.strip():
-        typed["from"] = row.beginning.strip()
-    return {"type": row.kind, **kept, **typed}
-
-
-def _number(typed: str) -> int | str:
-    """Return a number as typed; the parser of the spec refuses text."""
-    typed = typed.strip()
-    return int(typed) if typed.isdecimal() and len(typed) <= MAX_DIGITS else typed
 
 
 def _steps(rows: Sequence[StepRow]) -> list[dict[str, Any]]:

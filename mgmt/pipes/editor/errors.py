@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dataplane.spec.names import NAME_PATTERN
-from mgmt.pipes.editor.draft import DestinationRow, Draft, SourceRow
+from mgmt.pipes.editor.destination_row import DestinationRow
+from mgmt.pipes.editor.draft import Draft, SourceRow
 
 WHOLE: Final = ""
 URL_NEEDED: Final = "Enter a URL that begins with https:// or http://"
@@ -87,9 +88,12 @@ _OWN_FIELDS: Final = (
     "events",
     "compacted",
     "remove_when",
+    "forward_headers",
     "from",
 )
-_ENCODING: Final = {"encoding": "format"} | {f"encoding.{name}": name for name in ("format", "subject", "version")}
+_FIELD_OF: Final = {"encoding": "format", "original_body": "format", "template.body": "body"} | {
+    f"encoding.{name}": name for name in ("format", "subject", "version")
+}
 
 
 @dataclass(frozen=True)
@@ -244,8 +248,8 @@ def _of_named(draft: Draft, of: str, name: str | None, field: str) -> tuple[str,
         return f"{of}-{place}-kind", ""
     if field.startswith("events[") and of == "source":
         return f"{of}-{place}-events", ""
-    if field in _ENCODING and of == "destination":
-        return f"{of}-{place}-{_ENCODING[field]}", ""
+    if field in _FIELD_OF and of == "destination":
+        return f"{of}-{place}-{_FIELD_OF[field]}", ""
     return (f"{of}-{place}-{field}", "") if field in _OWN_FIELDS else (f"{of}-{place}-name", field)
 
 

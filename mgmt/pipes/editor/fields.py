@@ -5,17 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from mgmt.pipes.editor.draft import (
+from mgmt.pipes.editor.destination_row import (
     ENCODING_FORMATS,
     KINDS,
-    SOURCE_PATHS,
+    ORIGINAL,
     STARTS_IN_PAST,
     DestinationRow,
-    Draft,
-    EnrichRow,
-    RouteRuleRow,
-    SourceRow,
+    kept_fields,
 )
+from mgmt.pipes.editor.draft import SOURCE_PATHS, Draft, EnrichRow, RouteRuleRow, SourceRow
 from mgmt.pipes.editor.steps import OPS, StepRow
 
 _PLACE: Final = re.compile(r"^line (\d+), column (\d+): ")
@@ -30,7 +28,14 @@ FORMAT_LABELS: Final = {
     "avro": "Avro",
     "confluent": "Avro with Confluent schema id",
     "columns": "JSON and typed columns",
+    ORIGINAL: "As received",
 }
+ORIGINAL_HINT: Final = (
+    "Forms and XML are sent as their sender posted them, so that the receiver can verify the sender's signature. "
+    "No step may change the body."
+)
+FORWARDED_HINT: Final = "Names of headers that the source keeps, separated by commas."
+BODY_HINT: Final = "An expression; its value is sent as JSON."
 BEGINNING_HINT: Final = (
     "Enter earliest, or a time such as 2026-11-20T08:00:00Z: a new destination then also gets the events accepted "
     "since. Has no effect on an existing destination. Leave empty for new events only."
@@ -100,6 +105,7 @@ class FormRow:
     is_last: bool = False
     focus: str = ""
     extra: Any = None
+    note: str = ""
 
     @property
     def id(self) -> str:
@@ -163,12 +169,14 @@ class _Maker:
         id_, said = f"{self._id}-{name}", f"{label} of {self._title[0].lower()}{self._title[1:]}"
         return FormField(f"{self._of}.{of or name}", id_, label, said, value, error=self._errors.get(id_, ""), **more)
 
-    def row(self, fields: Sequence[FormField], hidden: Mapping[str, str] | None = None, extra: Any = None) -> FormRow:
+    def row(
+        self, fields: Sequence[FormField], hidden: Mapping[str, str] | None = None, extra: Any = None, note: str = ""
+    ) -> FormRow:
         """Build the row; `hidden` values are kept but not shown."""
         kept = [(f"{self._of}.{name}", value) for name, value in (hidden or {}).items()]
         focus = {self._id: "new", f"{self._id}-up": "up", f"{self._id}-down": "down"}.get(self._focus, "")
         error = self._errors.get(self._id, "")
-        return FormRow(self._of, self.place, self._title, fields, kept, error, focus=focus, extra=extra)
+        return FormRow(self._of, self.place, self._title, fields, kept, error, focus=focus, extra=extra, note=note)
 
 
 def _ended(rows: Sequence[FormRow]) -> list[FormRow]:
@@ -272,11 +280,14 @@ def _destination(make: _Maker, draft: Draft, row: DestinationRow) -> FormRow:
         for name in KINDS.get(row.kind, ()):
             label, kind, example = shown[name]
             fields.append(make.field(name, label, getattr(row, name), kind=kind, example=example))
+    if row.kind == "http" and row.body:
+        more = {"kind": "expression", "example": "body", "hint": BODY_HINT}
+        fields.append(make.field("body", "Body", row.body, **more))
     encoding = _encoding_fields(make, row)
     fields += encoding.values()
     hidden = {name: getattr(row, name) for name in ("format", "subject", "version") if name not in encoding}
     posted = {field.name.partition(".")[2] for field in fields}
-    kept = (*shown, "compacted", *KINDS["s3"], "object_format")
+    kept = (*shown, "compacted", *KINDS["s3"], "object_format", "forward_headers", "body")
     hidden |= {"was": row.was} | {name: getattr(row, name) for name in kept if name not in posted}
     if row.kind in STARTS_IN_PAST:
         about = {"of": "beginning", "example": "earliest", "hint": BEGINNING_HINT}
@@ -284,7 +295,9 @@ def _destination(make: _Maker, draft: Draft, row: DestinationRow) -> FormRow:
     else:
         hidden["beginning"] = row.beginning
     hidden["test"] = row.test
-    return make.row(fields, hidden, step_rows(draft, f"transform-{make.place}", row.steps, f" for {row.name}"))
+    steps = step_rows(draft, f"transform-{make.place}", row.steps, f" for {row.name}")
+    parts = ", ".join(kept_fields(row, draft.base))
+    return make.row(fields, hidden, steps, f"Also set: {parts}. Edit as JSON to change." if parts else "")
 
 
 def _bucket_fields(make: _Maker, row: DestinationRow) -> list[FormField]:
@@ -312,12 +325,18 @@ def _encoding_fields(make: _Maker, row: DestinationRow) -> dict[str, FormField]:
     formats = ENCODING_FORMATS.get(row.kind, ())
     if not formats:
         return {}
-    choices = [("", "JSON"), *((one, FORMAT_LABELS[one]) for one in formats)]
-    choice = make.field("format", "Format", row.format, kind="choice", choices=choices, redraws=True)
+    is_original = row.kind == "http" and row.format == ORIGINAL
+    offered = (*formats, ORIGINAL) if row.kind == "http" else formats
+    choices = [("", "JSON"), *((one, FORMAT_LABELS[one]) for one in offered)]
+    hint = ORIGINAL_HINT if is_original else ""
+    choice = make.field("format", "Format", row.format, kind="choice", choices=choices, redraws=True, hint=hint)
+    found = {"format": choice}
+    if row.kind == "http" and (is_original or row.forward_headers):
+        more = {"example": "X-Twilio-Signature", "hint": FORWARDED_HINT}
+        found["forward_headers"] = make.field("forward_headers", "Forward headers", row.forward_headers, **more)
     if row.format not in formats:
-        return {"format": choice}
-    return {
-        "format": choice,
+        return found
+    return found | {
         "subject": make.field("subject", "Subject", row.subject, example="orders-value"),
         "version": make.field("version", "Version", row.version, kind="number", example="1"),
     }

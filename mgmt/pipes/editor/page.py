@@ -13,6 +13,7 @@ from dataplane.stages.decoding import decode_json
 from mgmt.delivery_tests.presenters import tests_of
 from mgmt.messages.queries.last_event import NoEventError, RecordUnavailableError, last_event
 from mgmt.models import LookupTable, Pipe, Tenant
+from mgmt.pipes.destination_presets import PRESETS
 from mgmt.pipes.editor import fields
 from mgmt.pipes.editor.draft import Draft
 from mgmt.pipes.editor.dry_run import DryRunPanels, dry_run_panels, pretty
@@ -98,6 +99,7 @@ def page_context(editing: EditorContext, draft: Draft) -> dict[str, Any]:
             (row, trial.panels.get(f"destination-{row.place}"), tests.get(draft.destinations[row.place].test))
             for row in rows
         ],
+        "presets": PRESETS,
         "ways": _titled_panels(draft, trial),
         "helped": HELP,
         "next_number": editing.based_on + 1,

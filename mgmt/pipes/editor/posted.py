@@ -7,11 +7,11 @@ from typing import Any, Final
 from django.http import QueryDict
 
 from dataplane.spec import SpecError
+from mgmt.pipes.editor.destination_row import DestinationRow
 from mgmt.pipes.editor.draft import (
     EVERYTHING,
     SOURCE_KINDS,
     SOURCE_PATHS,
-    DestinationRow,
     Draft,
     EnrichRow,
     RouteRuleRow,
@@ -39,6 +39,8 @@ _OF_DESTINATION: Final = (
     "format",
     "subject",
     "version",
+    "forward_headers",
+    "body",
     "beginning",
 )
 _OF_SOURCE: Final = ("name", "was", "kind", *SOURCE_PATHS, "table", "start", "prefix", "events")

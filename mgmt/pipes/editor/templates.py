@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from mgmt.pipes.editor.draft import URL_TO_COME, Draft, draft_from_spec
+from mgmt.pipes.editor.destination_row import URL_TO_COME
+from mgmt.pipes.editor.draft import Draft, draft_from_spec
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ from mgmt.deliveries.credential_form import PREFIX, asked_credentials, posted_cr
 from mgmt.delivery_tests.services import request_draft_test
 from mgmt.messages.queries.last_event import RecordUnavailableError
 from mgmt.models import AlertChannel, Pipe, Tenant
-from mgmt.pipes.editor.actions import apply_action, place_of, with_destination, with_url
+from mgmt.pipes.destination_presets import preset_named
+from mgmt.pipes.editor.actions import apply_action, place_of, with_destination, with_preset, with_url
 from mgmt.pipes.editor.comparison import comparison_panel
 from mgmt.pipes.editor.draft import Draft, NotEditableAsForm, draft_from_spec, starting_text
 from mgmt.pipes.editor.errors import URL_NEEDED, first_target, with_error, with_missing
@@ -265,6 +266,7 @@ def _changed(request: HttpRequest, editing: EditorContext, draft: Draft, action:
         return _compared(request, editing, editing.pipe, draft)
     if action == "rehearse" and editing.pipe is not None:
         return _rehearsal(request, editing, editing.pipe, draft)
+    preset = preset_named(request.POST.get("preset", "")) if action == "add.destination" else None
     if action == "newest" and editing.pipe is not None:
         draft = with_newest_event(draft, editing.pipe)
     elif action == "stored" and editing.pipe is not None:
@@ -277,11 +279,14 @@ def _changed(request: HttpRequest, editing: EditorContext, draft: Draft, action:
         draft = with_url(draft, action, settings.PENSTOCK_ECHO_URL)
     elif (place := place_of(draft, action, "test")) is not None:
         draft = _with_test(request, editing, draft, place)
+    elif preset is not None:
+        draft = with_preset(draft, preset)
     else:
         draft = apply_action(draft, action)
     is_htmx = "HX-Request" in request.headers
     compared = request.POST.get(COMPARED, "")
-    swap_context = {"swaps": is_htmx and action == "try", "is_stale": compared and compared != digest_of(draft)}
+    is_stale = compared and compared != digest_of(draft)
+    swap_context = {"swaps": is_htmx and action == "try", "is_stale": is_stale, "added_preset": preset}
     return _form(request, editing, draft, part="editor" if is_htmx else "", more=swap_context)
 
 

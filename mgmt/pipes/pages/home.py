@@ -1,4 +1,4 @@
-"""Home: summary of a time range, undelivered messages by cause, and the pipes."""
+"""Home: summary of a time range, undelivered messages by cause, and the pipes, which have a page of their own, too."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -145,6 +145,18 @@ class HomeFigures:
 @for_members
 @require_safe
 def home(request: HttpRequest) -> HttpResponseBase:
+    """Show the summary, the undelivered messages and the pipes of the selected tenant."""
+    return _pipes_page(request, is_home=True)
+
+
+@for_members
+@require_safe
+def pipes(request: HttpRequest) -> HttpResponseBase:
+    """List the pipes of the selected tenant."""
+    return _pipes_page(request, is_home=False)
+
+
+def _pipes_page(request: HttpRequest, *, is_home: bool) -> HttpResponseBase:
     """List the viewer's pipes in the selected tenant; `q` filters by name, or is the id or position of a message.
 
     `range` is the time range of the figures, `sort` a column, `after` the cursor of a page, `format` exports all
@@ -166,6 +178,7 @@ def home(request: HttpRequest) -> HttpResponseBase:
     kept = of_range | ({"q": q} if q else {})
     sort = {"sort": str(order)} if order != _BY_NAME else {}
     context = {
+        "is_home": is_home,
         "q": q,
         "now": now,
         "span": span,
@@ -180,7 +193,7 @@ def home(request: HttpRequest) -> HttpResponseBase:
         "get_pipe_count": lambda: len(pipes),
         "figures": figures,
         "get_troubles": once(lambda: _problem_lines(figures.troubles, now)),
-        "get_links": once(lambda: _links(figures.troubles)),
+        "get_links": once(lambda: _links(figures.troubles, "" if is_home else reverse("console:home"))),
         "get_trouble_sum": once(lambda: _sum(figures.troubles)),
         "curl": as_curl(f"tenants/{tenant.id}/pipes/" if tenant else "pipes/"),
     }
@@ -192,11 +205,14 @@ def _problem_lines(troubles: list[UndeliveredCause], now: datetime) -> list[Prob
     return [problem_line(trouble, parts) for trouble, parts in zip(troubles, recent, strict=True)]
 
 
-def _links(troubles: list[UndeliveredCause]) -> dict[str, str]:
-    """Return by pipe where its undelivered messages are explained: the page of its cause, or the list of all causes."""
+def _links(troubles: list[UndeliveredCause], home: str) -> dict[str, str]:
+    """Return by pipe where its undelivered messages are explained: the page of its cause, or the list of all causes.
+
+    home: URL of the page with that list; "" on that page
+    """
     links: dict[str, str] = {}
     for trouble in troubles:
-        links[trouble.pipe_id] = "#undelivered" if trouble.pipe_id in links else problem_line(trouble).link
+        links[trouble.pipe_id] = f"{home}#undelivered" if trouble.pipe_id in links else problem_line(trouble).link
     return links
 
 

@@ -170,6 +170,8 @@ def not_compared(live: Mapping[str, Any], draft: Mapping[str, Any]) -> list[str]
         found.append("Look-up tables are read as they are now, for both revisions.")
     if any(step.get("op") == "explode" for step in steps):
         found.append(f"Of an event that is exploded, the first {MAX_SHOWN} messages and their number are compared.")
+    if any(one.get("original_body") for spec in (live, draft) for one in spec["destinations"].values()):
+        found.append("For destinations that get forms and XML as received the JSON is compared.")
     if "table" in kinds:
         found.append("For look-up table destinations the messages are compared, not the keys of the rows.")
     found.append("Delivery is not compared: no request is sent, so responses, retries, order and batches play no role.")

@@ -66,6 +66,8 @@ def test_counts_of_another_tenant_are_its_own(browser_of: BrowserOf, charlie: Us
     ("path", "current"),
     [
         ("/", ("Home", "page")),
+        ("/pipes/", ("Pipes", "page")),
+        ("/pipes/new/", ("Pipes", "true")),
         ("/pipes/{pipe}/", ("Pipes", "true")),
         ("/pipes/{pipe}/dead/", ("Pipes", "true")),
         ("/find/", ("Events", "page")),
@@ -82,6 +84,17 @@ def test_counts_of_another_tenant_are_its_own(browser_of: BrowserOf, charlie: Us
 def test_rail_marks_the_entry_of_the_page(alices: Client, pipe: Pipe, path: str, current: tuple[str, str] | None):
     marked = [(text, mark) for text, _, mark in rail_of(alices, path.format(pipe=pipe.id)) if mark]
     assert [(re.sub(r" \d+$", "", text), mark) for text, mark in marked] == ([current] if current else [])
+
+
+def test_page_of_the_pipes_lists_them_without_the_rest_of_home(alices: Client, pipe: Pipe):
+    home, page = alices.get("/").text, alices.get("/pipes/").text
+    row = f'href="/pipes/{pipe.id}/"'
+    for text, is_home in ((home, True), (page, False)):
+        assert row in text
+        assert ('id="summary"' in text, 'id="undelivered"' in text) == (is_home, is_home)
+    assert 'data-live="/pipes/?part=pipes"' in page, "it refreshes itself"
+    assert "<title>Pipes" in page
+    assert "No pipe matches" in alices.get("/pipes/?q=none").text
 
 
 def test_menu_for_narrow_windows_has_the_entries_of_the_rail(alices: Client, pipe: Pipe):

@@ -91,6 +91,42 @@ def test_encoding_of_a_destination_is_chosen_and_its_error_is_at_its_field(alice
     assert to["encoding"] == {"format": "confluent", "subject": "orders", "version": 1}
 
 
+def test_preset_fills_in_a_destination_and_says_what_is_left_to_do(alices: Client):
+    empty = {"mode": "form", "name": "alarms", "source.name": "web", "destination.name": "main", "sample": "{}"}
+    added = {"action": "add.destination", "preset": "splunk-hec"}
+    page = alices.post("/pipes/new/", empty | added, headers=HTMX).content.decode()
+    assert "<strong>Splunk, HTTP Event Collector.</strong> Enter the URL of your collector." in page
+    assert "Also set: authentication (header Authorization), rules for responses. Edit as JSON to change." in page
+    assert "Authorization: (secret)" in page, "the dry run shows the whole request"
+    assert page.count('name="destination.name"') == 1, "it takes the place of the empty destination"
+    values = [html.unescape(text) for text in re.findall(r'name="spec" value="([^"]*)"', page)]
+    body = html.unescape(re.findall(r'name="destination.body"[^>]*>([^<]*)<', page)[0])
+    chosen = {"destination.name": "splunk-hec", "destination.was": "splunk-hec", "destination.body": body}
+    form = empty | chosen | {"action": "save", "spec": values[0]}
+    page = alices.post("/pipes/new/", form).content.decode()
+    assert error_of(page, "destination-0-url") == "Enter a URL that begins with https:// or http://"
+    alices.post("/pipes/new/", form | {"destination.url": "https://hec.example.com:8088/services/collector/event"})
+    to = Pipe.objects.get(name="alarms").revisions.get().spec["destinations"]["splunk-hec"]
+    assert to["auth"] == {"type": "header", "name": "Authorization"}
+    assert [rule["when"]["status"] for rule in to["rules"]] == ["401", "403"]
+    assert (to["url"], to["template"]["body"]) == ("https://hec.example.com:8088/services/collector/event", body)
+
+
+def test_original_bodies_are_chosen_as_a_format_and_refused_with_steps_that_change_the_body(alices: Client):
+    chosen = typed(destination__format="original", destination__forward_headers="X-Twilio-Signature, X-Other")
+    steps: dict[str, str | list[str]] = {"normalize.op": ["remove"], "normalize.a": ["phone"]}
+    page = alices.post("/pipes/new/", chosen | steps).content.decode()
+    assert "normalize[0] changes it" in error_of(page, "destination-0-format")
+    assert not Pipe.objects.exists()
+    alices.post("/pipes/new/", chosen)
+    to = Pipe.objects.get().revisions.get().spec["destinations"]["crm"]
+    assert (to["original_body"], to["forward_headers"]) == (True, ["X-Twilio-Signature", "X-Other"])
+    page = alices.get(f"/pipes/{Pipe.objects.get().id}/edit/").content.decode()
+    assert '<option value="original" selected>As received</option>' in page
+    assert 'value="X-Twilio-Signature, X-Other"' in page
+    assert "a form or XML is sent as it was received" in page
+
+
 def test_beginning_of_a_destination_is_entered_and_its_error_is_at_its_field(alices: Client):
     page = alices.post("/pipes/new/", typed(destination__beginning="yesterday")).content.decode()
     assert error_of(page, "destination-0-from").startswith("Enter earliest, or a time with an offset")

@@ -126,6 +126,7 @@ OF_NO_ROW = {
     "/tokens/accounts/<str:account_id>/remove/",
     "/tokens/<str:token_id>/revoke/",
     "/audit/",
+    "/pipes/",
     "/pipes/new/",
     "/alerts/",
     "/alerts/channels/",
@@ -137,6 +138,8 @@ OF_NO_ROW = {
     "/find/",
     "/go/",
     "/receipts/<str:message_id>/",
+    "/help/errors/",
+    "/help/errors/<slug:code>/",
     "/help/causes/",
     "/help/causes/<slug:code>/",
 }

@@ -1,17 +1,24 @@
 """Every API error is application/problem+json with the same fields and a stable code."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db import OperationalError
-from django.test import Client
+from django.test import Client, RequestFactory
+from django.utils.html import escape
 from rest_framework.test import APIClient
 
+from dataplane.ingest.problems import EventRejectedError
+from dataplane.ingest.problems import problem_body as ingest_body
+from dataplane.refusals import TITLES
 from mgmt.models import Pipe, Tenant, User
 from mgmt.web import throttling
+from mgmt.web.error_help import help_on
 from mgmt.web.handlers import spec_pointer
-from mgmt.web.problems import PROBLEMS
+from mgmt.web.problems import PROBLEMS, problem_body
 from tests.db.cast import MakeClient, MakeSpec
 
 FIELDS = {"type", "title", "status", "detail", "instance", "code", "request_id", "errors"}
@@ -184,10 +191,34 @@ def test_error_does_not_repeat_the_input(api: APIClient):
     assert "canary" not in answer.content.decode()
 
 
-def test_every_problem_code_has_a_page(client: Client):
+def test_every_problem_code_has_help_for_programs(client: Client):
     for code, problem in PROBLEMS.items():
         page = client.get(f"/api/v1/problems/{code}/").json()
         assert page == {"code": code, "status": problem.status, "title": problem.title, "meaning": problem.meaning}
+
+
+def test_type_of_every_error_of_api_and_ingest_is_a_page_that_anyone_can_open(client: Client, rf: RequestFactory):
+    types = {code: problem_body(rf.get("/"), code)["type"] for code in PROBLEMS}
+    for code in TITLES:
+        refusal = EventRejectedError(400, code, "needs something")
+        types[code] = json.loads(ingest_body(refusal, "1-1", settings.PENSTOCK_WEB_URL))["type"]
+    listed = client.get("/help/errors/").content.decode()
+    for code, url in types.items():
+        path = url.removeprefix(settings.PENSTOCK_WEB_URL)
+        page = client.get(path)
+        assert (page.status_code, page["Content-Type"]) == (200, "text/html; charset=utf-8"), url
+        for title in {found.title for found in help_on(code)}:
+            assert escape(title) in page.content.decode()
+        assert f'href="{path}"' in listed
+    assert client.get("/help/errors/nonsense/").status_code == 404
+
+
+def test_code_of_both_sides_is_explained_for_each(client: Client):
+    page = client.get("/help/errors/quota-exceeded/").content.decode()
+    assert "answer of the API, status 409" in page
+    assert "answer of ingest" in page
+    assert "Send fewer events or bytes" in page
+    assert "`" not in page, "code is marked up"
 
 
 def _check_shape(answer: Any) -> None:
@@ -195,6 +226,6 @@ def _check_shape(answer: Any) -> None:
     assert answer["Content-Type"] == "application/problem+json"
     assert set(body) == FIELDS
     assert body["status"] == answer.status_code
-    assert body["type"].endswith(f"/api/v1/problems/{body['code']}/")
+    assert body["type"] == f"{settings.PENSTOCK_WEB_URL}/help/errors/{body['code']}/"
     assert body["request_id"] == answer["X-Request-Id"]
     assert all(body[field] for field in FIELDS - {"errors"})

@@ -132,7 +132,7 @@ def test_avro_that_cannot_be_read_is_refused_with_a_reason(opened: Opened, body:
     ingest = opened(event_types(""))
     answer = ingest.post(body, "avro/binary")
     assert (answer.status, answer.answer["code"]) == (422, code)
-    assert answer.answer["type"] == f"/docs/errors/{code}"
+    assert answer.answer["type"] == f"http://127.0.0.1:8800/help/errors/{code}/"
     assert ingest.stored.records == []
 
 

@@ -286,8 +286,10 @@ def test_problem_of_a_single_event_has_a_pointer_to_the_field():
     assert check is not None
     with pytest.raises(EventRejectedError) as caught:
         reject_mismatch(check, ReceivedEvent(b'{"n": "secret"}', {"n": "secret"}, []))
-    body = json.loads(problem_body(caught.value, "1-1"))
+    body = json.loads(problem_body(caught.value, "1-1", "https://penstock.example"))
     assert (body["status"], body["code"], body["pointer"]) == (422, "schema", "/n")
     assert "secret" not in str(body)
-    plain = json.loads(problem_body(EventRejectedError(404, "not-found", "nothing here"), "1-1"))
+    plain = json.loads(
+        problem_body(EventRejectedError(404, "not-found", "nothing here"), "1-1", "https://penstock.example")
+    )
     assert "pointer" not in plain

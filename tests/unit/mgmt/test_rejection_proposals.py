@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dataplane.ingest.problems import TITLES
+from dataplane.refusals import TITLES
 from dataplane.schemas.compatibility import incompatibilities
 from dataplane.schemas.parse import parse
 from dataplane.schemas.types import Compatibility, SchemaType

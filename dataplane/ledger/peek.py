@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from dataplane.ledger.deadletter import NODE_HEADER
-from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta, read_meta
+from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta, read_meta, without_original
 
 PEEK_HEADER: Final = "penstock-peek"
 
@@ -22,9 +22,9 @@ class PeekMeta(Struct, frozen=True):
 
 
 def peek_headers(peek: PeekMeta) -> Headers:
-    """Return the headers of a copy."""
+    """Return the headers of a copy, which has no original body: a tail shows the message at its step, masked there."""
     marks = ((NODE_HEADER, peek.node.encode()), (PEEK_HEADER, peek.step.encode()))
-    return [(META_HEADER, encode_meta(peek.meta)), *marks]
+    return [(META_HEADER, encode_meta(without_original(peek.meta))), *marks]
 
 
 def read_peek(headers: Headers) -> PeekMeta:

@@ -226,7 +226,7 @@ def _stretch(item: ProcessItem) -> tuple[int, int, bool]:
 
 
 def _size(item: ProcessItem) -> int:
-    return len(item.original) + item.meta.original_bytes + ITEM_OVERHEAD_BYTES
+    return item.stored_bytes + ITEM_OVERHEAD_BYTES
 
 
 def _now_us() -> int:

@@ -67,8 +67,8 @@ class PipeFlow:
         self.parts.appendleft((group, items))
 
     def size_bytes(self) -> int:
-        """Return the size of all queued bodies."""
-        return sum([len(item.original) for _, items in self.parts for item in items])
+        """Return the size of all queued bodies, with those that they were converted from."""
+        return sum([item.stored_bytes for _, items in self.parts for item in items])
 
     def take(self, most: int) -> tuple[FlowGroup, list[ProcessItem]]:
         """Remove and return up to `most` messages from the head of the queue, which must not be empty."""

@@ -48,6 +48,11 @@ class ProcessItem(msgspec.Struct, gc=False):
     part: bool = False
     stopwatch: bytes = b""
 
+    @property
+    def stored_bytes(self) -> int:
+        """Size of the body as it was read, and of the original body that it was converted from."""
+        return len(self.original) + self.meta.original_bytes
+
     def read(self) -> Any:
         """Return the decoded body. Raises StageError `decode`."""
         if self.value is UNREAD:

@@ -6,13 +6,17 @@ from typing import Any
 import pytest
 
 from dataplane.ledger.meta import MessageMeta, OriginalBody, decode_meta, encode_meta, read_meta
+from dataplane.ledger.peek import PeekMeta, peek_headers, read_peek
 from dataplane.plan import compile_plan
 from dataplane.plan.through import through
+from dataplane.process.flows import FlowGroup, PipeFlow
+from dataplane.process.item import item_of
 from dataplane.record_limits import CLIENT_MAX_BYTES, wire_bytes
 from dataplane.spec import parse_pipe_spec
 from dataplane.stages.enrich import EmptyTables
 from dataplane.tables.records import PlanRecord
 from tests.support import process_lane
+from tests.support.memory_lane import MemoryMessage
 
 ORIGINAL = OriginalBody("application/x-www-form-urlencoded", b"Body=hello+there&SmsSid=7")
 BODY = b'{"Body":"hello there","SmsSid":"7"}'
@@ -64,6 +68,22 @@ def test_replay_passes_it_on_as_a_lane_does():
     for name, expected in (("crm", ORIGINAL), ("erp", None)):
         ((sent, body),) = through(plan, name, decode_meta(encode_meta(meta)), BODY, EmptyTables())
         assert (sent.original, body) == (expected, BODY)
+
+
+def test_copy_for_a_live_tail_has_no_original():
+    meta = MessageMeta(1, "m", "p", 1, "shop", 1, 1, 0, original=ORIGINAL)
+    headers = peek_headers(PeekMeta(meta, "process", "seen"))
+    assert read_peek(headers).meta == MessageMeta(1, "m", "p", 1, "shop", 1, 1, 0)
+    assert meta.original == ORIGINAL
+
+
+def test_originals_count_in_the_size_of_a_queue():
+    """A tenant with large originals must not fill the partition's window unnoticed."""
+    meta = MessageMeta(1, "m", "p", 1, "shop", 1, 1, 0, original=OriginalBody("text/xml", b"x" * 1_000))
+    item = item_of(meta, MemoryMessage(0, 0, BODY, []), [])
+    flow = PipeFlow(("p", 0), "ten_a")
+    flow.add(FlowGroup("p", 1, 0, 0, 0), [item, item])
+    assert flow.size_bytes() == 2 * (1_000 + len(BODY))
 
 
 def test_largest_pair_that_ingest_accepts_fits_every_later_topic(tmp_path: Path):

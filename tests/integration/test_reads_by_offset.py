@@ -4,8 +4,7 @@ import uuid
 from datetime import UTC, datetime
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 from cryptography.fernet import Fernet
 from django.conf import LazySettings
 from django.test import Client
@@ -22,8 +21,9 @@ from mgmt.messages.queries.records import RecordUnavailableError
 from mgmt.models import Alert, DeadLetter, FactRow, OffsetSet, Pipe, Topic, User
 from mgmt.services import NothingToProbeError, create_pipe, create_tenant, probe_alert
 from tests.db.console.truth import go_live
+from tests.support.kafka import admin_producer, broker_admin
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.kafka_role("web")]
 SPEC = {"sources": {"shop": {}}, "destinations": {"crm": {"type": "http", "url": "https://crm.example.com/in"}}}
 OURS, THEIRS = b'{"whose": "ours"}', b'{"whose": "theirs, and secret"}'
 
@@ -32,8 +32,8 @@ class Stored:
     """Dead letters of two tenants' pipes on one topic, and one on a topic that only the other tenant uses."""
 
     def __init__(self, kafka: str) -> None:
-        self._producer = Producer({"bootstrap.servers": kafka, "linger.ms": 1})
-        self._admin = AdminClient({"bootstrap.servers": kafka})
+        self._producer = admin_producer({"bootstrap.servers": kafka, "linger.ms": 1})
+        self._admin = broker_admin(kafka)
         self.alice = User.objects.create_user(f"alice-{uuid.uuid4().hex[:6]}")
         charlie = User.objects.create_user(f"charlie-{uuid.uuid4().hex[:6]}")
         self.ours, self.theirs = self._pipe(self.alice), self._pipe(charlie)

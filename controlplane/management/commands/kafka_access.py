@@ -10,7 +10,8 @@ from confluent_kafka import KafkaException
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from controlplane.kafka_access.acls import ROLES, role_acls, role_user
+from controlplane.kafka import kafka_clients
+from controlplane.kafka_access.acls import ROLES, role_acls
 from controlplane.kafka_access.apply import KafkaAccess
 from controlplane.kafka_access.customers import BYTES_PER_S, grant_access, revoke_access
 from controlplane.kafka_access.quotas import QuotaNotSetError
@@ -46,11 +47,10 @@ class Command(BaseCommand):
             raise CommandError(str(exc)) from exc
 
     def _roles(self, options: dict[str, Any]) -> None:
+        if options["apply"]:
+            KafkaAccess(kafka_clients(settings.PENSTOCK_KAFKA).admin()).set_role_acls()
         for role, runs in ROLES.items():
-            acls = role_acls(role)
-            if options["apply"]:
-                KafkaAccess(settings.PENSTOCK_KAFKA).set_acls(role_user(role), acls)
-            self.stdout.write("\n".join([f"# {role}: {runs}", *map(str, acls)]))
+            self.stdout.write("\n".join([f"# {role}: {runs}", *map(str, role_acls(role))]))
 
     def _customer(self, options: dict[str, Any]) -> None:
         tenant = _tenant(options["tenant"])

@@ -58,11 +58,8 @@ class Keepers:
     def __init__(self, root: Path, var: Path, kafka: str) -> None:
         self.files = ComputeFiles(var)
         self._release = ReleaseStore(var).pack(root)
-        self._env = (
-            os.environ
-            | {"PENSTOCK_VAR": str(var), "PENSTOCK_KAFKA": kafka, "PYTHONPATH": str(ROOT)}
-            | role_env("cells")
-        )
+        given = {"PENSTOCK_VAR": str(var), "PENSTOCK_KAFKA": kafka, "PYTHONPATH": str(ROOT)}
+        self._env = os.environ | given | role_env("cells")
         self._env.pop("DJANGO_SETTINGS_MODULE", None)
         self.log = var / "keeper.log"
         self.process = self.start()

@@ -32,10 +32,10 @@ class KafkaAccess:
     def __init__(self, admin: AdminClient) -> None:
         self._admin = admin
 
-    def set_role_acls(self) -> None:
+    def set_role_acls(self, suffix: str = "") -> None:
         """Give the user of each role the ACLs of the role. Raises KafkaException."""
         for role in ROLES:
-            self.set_acls(role_user(role), role_acls(role))
+            self.set_acls(role_user(role, suffix), role_acls(role, suffix))
 
     def set_acls(self, user: str, acls: Iterable[Acl]) -> None:
         """Give a user these ACLs and no others. Raises KafkaException.

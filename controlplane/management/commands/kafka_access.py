@@ -29,6 +29,9 @@ class Command(BaseCommand):
         kinds = parser.add_subparsers(dest="kind", required=True)
         roles = kinds.add_parser("roles", help="print the ACLs of all roles")
         roles.add_argument("--apply", action="store_true", help="write them to Kafka, and remove others of these roles")
+        roles.add_argument(
+            "--suffix", default="", help="of second users, to rotate passwords: --suffix=-2 is for penstock-ingest-2"
+        )
         customer = kinds.add_parser("customer", help="grant a tenant access to the topics of its topic destinations")
         customer.add_argument("--tenant", required=True, help="a tenant's id, or its name if there is one of that name")
         customer.add_argument("--keep-password", action="store_true", help="update ACLs and quota only")
@@ -48,9 +51,9 @@ class Command(BaseCommand):
 
     def _roles(self, options: dict[str, Any]) -> None:
         if options["apply"]:
-            KafkaAccess(kafka_clients(settings.PENSTOCK_KAFKA).admin()).set_role_acls()
+            KafkaAccess(kafka_clients(settings.PENSTOCK_KAFKA).admin()).set_role_acls(options["suffix"])
         for role, runs in ROLES.items():
-            self.stdout.write("\n".join([f"# {role}: {runs}", *map(str, role_acls(role))]))
+            self.stdout.write("\n".join([f"# {role}: {runs}", *map(str, role_acls(role, options["suffix"]))]))
 
     def _customer(self, options: dict[str, Any]) -> None:
         tenant = _tenant(options["tenant"])

@@ -15,14 +15,16 @@ from xdist.scheduler import LoadScopeScheduling
 
 from controlplane.kafka import close_kafka_clients
 from localbox.testing import box_of
-from localbox.testing_kafka import role_env, secure_run
+from localbox.testing_kafka import SWITCH, role_env, secure_run
 from mgmt.messages.queries.readers import close_readers
 from tests.guardian import guard
 
 TESTS = Path(__file__).parent
 pytest.register_assert_rewrite("tests.support")  # detailed assertion diffs there, too
 # The second JIT compiler gains nothing in a JVM that lives a minute, and takes a third of its start on two cores.
-os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+# A broker with TLS needs it: the first one encrypts without the processor's AES instructions.
+if os.environ.get(SWITCH) != "true":
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 # Folders whose files share slow-starting services.
 SHARING = ("tests/e2e", "tests/faults/box", "tests/integration/streams")

@@ -44,7 +44,7 @@ class Cell:
         self.admin = broker_admin(kafka)
         self.alice, charlie = (User.objects.create_user(f"{name}-{uuid.uuid4().hex[:6]}") for name in ("a", "c"))
         self.ours, self.theirs = self._pipe(self.alice), self._pipe(charlie)
-        self.topic = f"compare-{uuid.uuid4().hex[:8]}"
+        self.topic = f"penstock.compare-{uuid.uuid4().hex[:8]}"
         for future in self.admin.create_topics([NewTopic(self.topic, PARTITIONS, 1)]).values():
             future.result(20)
         Topic.objects.filter(cell_id="c1", purpose="ingest").update(name=self.topic, partitions=PARTITIONS)

@@ -16,12 +16,12 @@ from dataplane.names import LOOKUP_TOPIC
 from dataplane.runtime.lookup_replicator import ELECT_S, LookupReplicator
 from dataplane.tables.lookup_store import LookupStore
 from dataplane.tables.lookups import encode_row, row_key
+from localbox.testing_kafka import role_env
 from tests.support.broker import Broker
 from tests.support.kafka import admin_producer, broker_admin
 from tests.support.librdkafka import clients_made
 from tests.support.patience import Patience
 
-pytestmark = pytest.mark.kafka_role("cells")
 ROOT = Path(__file__).parents[2]
 TABLE = "tab_rig"
 SEEN_S = 5.0
@@ -39,8 +39,9 @@ class Host:
     def start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "tests.support.lookup_process", self.kafka, str(self.folder)]
         path = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
+        env = os.environ | {"PYTHONPATH": path} | role_env("cells")
         with self.log.open("ab") as log:
-            process = subprocess.Popen(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": path}, stderr=log)
+            process = subprocess.Popen(command, cwd=ROOT, env=env, stderr=log)
         self._processes.append(process)
         return process
 

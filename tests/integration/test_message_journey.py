@@ -62,7 +62,7 @@ class Story:
         self.alice, self.pipe = alice, create_pipe(tenant=tenant, name="orders", spec=SPEC, author=alice)
         go_live(self.pipe)
         self.pipe.refresh_from_db()
-        self.topics = {purpose: f"pass-{uuid.uuid4().hex[:8]}" for purpose in ("ingest", "egress")}
+        self.topics = {purpose: f"penstock.pass-{uuid.uuid4().hex[:8]}" for purpose in ("ingest", "egress")}
         for purpose, name in self.topics.items():
             Topic.objects.filter(cell_id="c1", purpose=purpose).update(name=name, partitions=PARTITIONS)
         config = {"message.timestamp.type": "LogAppendTime"}

@@ -37,7 +37,7 @@ class Stored:
         self.alice = User.objects.create_user(f"alice-{uuid.uuid4().hex[:6]}")
         charlie = User.objects.create_user(f"charlie-{uuid.uuid4().hex[:6]}")
         self.ours, self.theirs = self._pipe(self.alice), self._pipe(charlie)
-        self.shared, self.foreign = (f"places-{uuid.uuid4().hex[:8]}" for _ in range(2))
+        self.shared, self.foreign = (f"penstock.places-{uuid.uuid4().hex[:8]}" for _ in range(2))
         for future in self._admin.create_topics([NewTopic(self.shared, 1, 1), NewTopic(self.foreign, 1, 1)]).values():
             future.result(20)
         Topic.objects.filter(cell_id="c1", purpose="ingest").update(name=self.shared, partitions=1)

@@ -51,7 +51,8 @@ def ask(number):
     while time.monotonic() < until:
         asked += 1
         try:
-            clients.starts([(f"missing-{uuid.uuid4().hex}", place) for place in range(4)], group=f"g{number}")
+            missing = [(f"penstock.missing-{uuid.uuid4().hex}", place) for place in range(4)]
+            clients.starts(missing, group=f"penstock.g{number}")
             sys.exit("there was such a topic")
         except KafkaException:
             pass

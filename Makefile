@@ -112,9 +112,10 @@ test-secured: $(DEV_STAMP) ## tests of ingest, lanes, Observer and Spark queries
 	@PENSTOCK_KAFKA_TLS=true $(BIN)/pytest $(SECURED) --durations=10 --numprocesses=2 --dist=loadscope --no-loadscope-reorder
 	@PENSTOCK_KAFKA_TLS=true $(BIN)/pytest $(SECURED_LONG) -m long --durations=10 --numprocesses=2 --dist=loadscope --no-loadscope-reorder
 
-test-long: $(DEV_STAMP) chromium test-secured ## the long campaigns; their sizes are in CONTRIBUTING.md
+test-long: $(DEV_STAMP) chromium ## the long campaigns; their sizes are in CONTRIBUTING.md
 	@$(BIN)/pytest tests -m "long and not alone" --durations=20 --numprocesses=2 --dist=loadscope --no-loadscope-reorder
 	@$(BIN)/pytest tests -m "long and alone" --durations=10
+	@$(MAKE) --no-print-directory test-secured
 
 typescript: $(NODE_STAMPS)
 

@@ -24,7 +24,7 @@ endif
 
 PACKAGES := manage.py platform/config platform/localbox platform/loadgen platform/penstock_cli platform/typed_clients penstock_client mgmt controlplane dataplane tests examples
 
-.PHONY: help demo up down status archive backup restore secrets test test-long check lint types imports docs quick coverage reference client hooks bench lake-recompute wheel vulnerabilities chromium typescript php
+.PHONY: help demo up down status archive backup restore secrets test test-secured test-long check lint types imports docs quick coverage reference client hooks bench lake-recompute wheel vulnerabilities chromium typescript php
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -99,9 +99,23 @@ coverage: $(DEV_STAMP) ## the unit and db tests with their coverage; fails under
 test: check chromium typescript php ## everything, on real services and in Chromium
 	@$(BIN)/pytest tests/e2e tests/faults tests/integration --durations=20 --numprocesses=3 --dist=loadscope --no-loadscope-reorder
 
+# Tests of ingest, lanes, control plane, readers of pages and Spark queries that start a broker.
+SECURED := tests/integration/controlplane tests/integration/ingest tests/integration/jobs tests/integration/retrier \
+	tests/integration/streams tests/integration/localbox/test_ingest_replica_scaling.py \
+	$(addprefix tests/integration/test_,$(addsuffix .py,admission body_search comparison control_reader dead_rate \
+	event_log lane_consumer live_tail lookup_replicator message_journey operational_events page_readers reads_by_offset \
+	rejected_events spread_keys table_changes table_queries traces)) \
+	$(addprefix tests/faults/test_,$(addsuffix .py,broker crash_points drain kills lookups whole_pipe zombie_lanes))
+SECURED_LONG := $(addprefix tests/integration/jobs/test_,$(addsuffix .py,recompute replay shadow))
+
+test-secured: $(DEV_STAMP) ## tests of ingest, lanes, Observer and Spark queries on a Kafka with TLS, SCRAM and ACLs
+	@PENSTOCK_KAFKA_TLS=true $(BIN)/pytest $(SECURED) --durations=10 --numprocesses=2 --dist=loadscope --no-loadscope-reorder
+	@PENSTOCK_KAFKA_TLS=true $(BIN)/pytest $(SECURED_LONG) -m long --durations=10 --numprocesses=2 --dist=loadscope --no-loadscope-reorder
+
 test-long: $(DEV_STAMP) chromium ## the long campaigns; their sizes are in CONTRIBUTING.md
 	@$(BIN)/pytest tests -m "long and not alone" --durations=20 --numprocesses=2 --dist=loadscope --no-loadscope-reorder
 	@$(BIN)/pytest tests -m "long and alone" --durations=10
+	@$(MAKE) --no-print-directory test-secured
 
 typescript: $(NODE_STAMPS)
 

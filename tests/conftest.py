@@ -1,6 +1,7 @@
 """Real services for the tests that need them, started once per run; nothing is faked here.
 
 DATABASE_URL and PENSTOCK_KAFKA of the environment are used as they are; a box of the run provides missing ones.
+With PENSTOCK_KAFKA_TLS=true every broker has TLS, SCRAM and ACLs (`make test-secured`, docs/managed-kafka.md).
 """
 
 import os
@@ -14,13 +15,16 @@ from xdist.scheduler import LoadScopeScheduling
 
 from controlplane.kafka import close_kafka_clients
 from localbox.testing import box_of
+from localbox.testing_kafka import SWITCH, role_env, secure_run
 from mgmt.messages.queries.readers import close_readers
 from tests.guardian import guard
 
 TESTS = Path(__file__).parent
 pytest.register_assert_rewrite("tests.support")  # detailed assertion diffs there, too
 # The second JIT compiler gains nothing in a JVM that lives a minute, and takes a third of its start on two cores.
-os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+# A broker with TLS needs it: the first one encrypts without the processor's AES instructions.
+if os.environ.get(SWITCH) != "true":
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 # Folders whose files share slow-starting services.
 SHARING = ("tests/e2e", "tests/faults/box", "tests/integration/streams")
@@ -31,6 +35,7 @@ LAST = "test_every_page.py"  # its scene fills the box with failing pipes, which
 def pytest_configure() -> None:
     """Stop the run's services with the run, however it ends."""
     guard()
+    secure_run()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -68,11 +73,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _kept_kafka_clients() -> Iterator[None]:
-    """Close the Kafka clients that the module left open: without a broker they reconnect forever."""
-    yield
-    close_kafka_clients()
-    close_readers()
+def _kept_kafka_clients(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Close the Kafka clients that the module left open: without a broker they reconnect forever.
+
+    On a secured Kafka, code of Penstock in this process signs in as the role of the module's mark `kafka_role`.
+    """
+    mark = request.node.get_closest_marker("kafka_role")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in role_env(mark.args[0] if mark else "control").items():
+            patch.setenv(name, value)
+        yield
+        close_kafka_clients()
+        close_readers()
 
 
 @pytest.fixture(scope="session")

@@ -47,14 +47,14 @@ class Acl(Struct, frozen=True, order=True):
         return f"{self.user} {effect} {self.operation} {self.resource} {self.name}{'*' if self.prefixed else ''}"
 
 
-def role_user(role: KafkaRole) -> str:
-    """Return the user name of a role."""
-    return f"{USER_PREFIX}{role}"
+def role_user(role: KafkaRole, suffix: str = "") -> str:
+    """Return the user name of a role; the suffix is that of a second user, while passwords are rotated."""
+    return f"{USER_PREFIX}{role}{suffix}"
 
 
-def role_acls(role: KafkaRole) -> list[Acl]:
-    """Return the ACLs of a role."""
-    user = role_user(role)
+def role_acls(role: KafkaRole, suffix: str = "") -> list[Acl]:
+    """Return the ACLs of a role's user."""
+    user = role_user(role, suffix)
     match role:
         case "ingest":
             return [

@@ -1,4 +1,4 @@
-"""Writes ACLs and SCRAM passwords to Kafka, for commands: this process's principal needs `ALTER` on the cluster."""
+"""Writes ACLs and SCRAM passwords to Kafka, for commands: the client's principal needs `ALTER` on the cluster."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -9,6 +9,7 @@ from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
+    AdminClient,
     ResourcePatternType,
     ResourceType,
     ScramCredentialInfo,
@@ -17,8 +18,8 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from controlplane.kafka import REQUEST_S, kafka_clients
-from controlplane.kafka_access.acls import Acl
+from controlplane.kafka import REQUEST_S
+from controlplane.kafka_access.acls import ROLES, Acl, role_acls, role_user
 
 MECHANISM: Final = "SCRAM-SHA-512"
 ITERATIONS: Final = 8_192
@@ -28,8 +29,13 @@ _ANY_HOST: Final = "*"
 class KafkaAccess:
     """ACLs and passwords of one cluster. Every method is safe to run twice."""
 
-    def __init__(self, kafka: str) -> None:
-        self._admin = kafka_clients(kafka).admin()
+    def __init__(self, admin: AdminClient) -> None:
+        self._admin = admin
+
+    def set_role_acls(self, suffix: str = "") -> None:
+        """Give the user of each role the ACLs of the role. Raises KafkaException."""
+        for role in ROLES:
+            self.set_acls(role_user(role, suffix), role_acls(role, suffix))
 
     def set_acls(self, user: str, acls: Iterable[Acl]) -> None:
         """Give a user these ACLs and no others. Raises KafkaException.

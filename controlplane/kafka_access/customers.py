@@ -7,6 +7,7 @@ from typing import Final
 from django.conf import settings
 from msgspec import Struct
 
+from controlplane.kafka import kafka_clients
 from controlplane.kafka_access.acls import customer_acls, customer_groups, customer_user
 from controlplane.kafka_access.apply import MECHANISM, KafkaAccess
 from controlplane.kafka_access.quotas import set_consume_quota
@@ -35,7 +36,7 @@ def grant_access(*, tenant: Tenant, new_password: bool, bytes_per_s: int) -> Cus
     QuotaNotSetError. The password is set last: until then nobody can sign in without a quota.
     """
     topics = output_topics(tenant)
-    user, access = customer_user(tenant.id), KafkaAccess(settings.PENSTOCK_KAFKA)
+    user, access = customer_user(tenant.id), KafkaAccess(kafka_clients(settings.PENSTOCK_KAFKA).admin())
     set_consume_quota(settings.PENSTOCK_KAFKA, kafka_settings(), user, bytes_per_s)
     access.set_acls(user, customer_acls(tenant.id, topics))
     password = secrets.token_urlsafe(32) if new_password else ""
@@ -48,7 +49,7 @@ def grant_access(*, tenant: Tenant, new_password: bool, bytes_per_s: int) -> Cus
 def revoke_access(*, tenant: Tenant) -> None:
     """Remove a tenant's principal, its ACLs and its quota. Raises KafkaException, QuotaNotSetError."""
     user = customer_user(tenant.id)
-    KafkaAccess(settings.PENSTOCK_KAFKA).remove(user)
+    KafkaAccess(kafka_clients(settings.PENSTOCK_KAFKA).admin()).remove(user)
     set_consume_quota(settings.PENSTOCK_KAFKA, kafka_settings(), user, None)
 
 

@@ -13,6 +13,7 @@ from localbox.jars import locked
 from localbox.kafka_training import ensure_kafka_archive
 from localbox.services.postgres import find_binaries, postgres, version
 from localbox.settings import ROOT
+from localbox.testing_kafka import SWITCH, broker_env
 
 __all__ = ["ROOT", "Box", "box_of", "free_ports"]
 
@@ -21,6 +22,7 @@ __all__ = ["ROOT", "Box", "box_of", "free_ports"]
 def box_of(*names: str, extra: Sequence[str] = (), env: Mapping[str, str] | None = None) -> Iterator[Box]:
     """Run a box with only these programs, or with all, plus the demo's programs in `extra`.
 
+    In a run with a secured Kafka (localbox.testing_kafka), the box's own is secured, too.
     Its data is under var/test: pytest makes its folder of temporary directories inaccessible to Postgres's user on each
     run, so that Postgres could not restart there. Its Postgres does not wait for the disk: rows survive the end of any
     process, which tests cause, but not of the machine. Its database has the migrations already, as a copy: to run all
@@ -30,7 +32,9 @@ def box_of(*names: str, extra: Sequence[str] = (), env: Mapping[str, str] | None
     parent.mkdir(parents=True, exist_ok=True)
     var = Path(tempfile.mkdtemp(prefix=f"{names[0] if names else 'whole'}-", dir=parent))
     try:
-        box = Box(var, only=names, extra=extra, env=env)
+        given = dict(env or {})
+        kafka = {SWITCH: "false"} if "PENSTOCK_KAFKA" in given else broker_env(var)
+        box = Box(var, only=names, extra=extra, env=given | kafka)
         if not names or "postgres" in names:
             _copy_migrated_postgres(box, parent)
         if not names or "kafka" in names:

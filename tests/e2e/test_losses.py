@@ -20,7 +20,6 @@ from typing import Final
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
 from playwright.sync_api import Browser
 
 from dataplane.ledger.meta import read_meta
@@ -30,6 +29,7 @@ from loadgen.scripted import Receiver
 from localbox.testing import Box, box_of
 from tests.e2e.conftest import QUICK, said_by
 from tests.e2e.incident import Incident, begin_incident
+from tests.support.kafka import admin_consumer, broker_admin
 from tests.support.plane import until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1_800)]
@@ -61,7 +61,7 @@ class Topics:
 
     def __init__(self, box: Box) -> None:
         self._box, self._kafka = box, box.env["PENSTOCK_KAFKA"]
-        self._admin = AdminClient({"bootstrap.servers": self._kafka})
+        self._admin = broker_admin(self._kafka)
         found = said_by(box, "tests/e2e/scene.py", "lanes", "{}")
         self._cell, self._names = str(found["cell"]), dict(found["topics"])
 
@@ -100,7 +100,7 @@ class Topics:
         """Return a client of the lanes' group that never joins it."""
         group = lane_group(self._cell, kind)
         told = {"bootstrap.servers": self._kafka, "group.id": group, "enable.auto.commit": False}
-        return Consumer(told | {"log_level": 3})
+        return admin_consumer(told | {"log_level": 3})
 
     def _committed(self, reader: Consumer, purpose: str) -> TopicPartition:
         (place,) = reader.committed([TopicPartition(self._names[purpose], 0)], timeout=10)

@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 
 from dataplane.ledger.bins import Bin
 from tests.support.data_plane import DataPlane, until
+from tests.support.kafka import admin_consumer
 from tests.support.patience import Patience
 
 GOODS = {"a": b'{"price":10}', "b": b'{"price":200}'}
@@ -46,7 +47,7 @@ def got(plane: DataPlane, path: str) -> list[Any]:
 def tail(plane: DataPlane, wanted: int) -> set[str]:
     """Return the bodies of the copies in the live tail, after a wait for `wanted` of them."""
     topic = plane.cluster.topics["tail"]
-    reader = Consumer(
+    reader = admin_consumer(
         {"bootstrap.servers": plane.cluster.kafka, "group.id": "looks-on", "auto.offset.reset": "earliest"}
     )
     reader.assign([TopicPartition(topic.name, 0, 0)])

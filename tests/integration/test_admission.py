@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 from pyroaring import BitMap64
 
 from dataplane.ledger.bins import Bin
@@ -21,6 +21,7 @@ from dataplane.process.gate import OrderGate
 from dataplane.tables.records import PipeRecord, RedriveRecord
 from dataplane.tables.redrives import REDRIVE_PREFIX, decode_progress, encode_offsets
 from tests.support.cluster import TENANT
+from tests.support.kafka import admin_consumer
 from tests.support.lane_plane import LanePlane, Step
 from tests.support.plane import until
 
@@ -76,7 +77,7 @@ class Releaser(threading.Thread):
         self._cluster = plane.cluster
         topics = self._cluster.topics
         read = [(topics["held"].name, number) for number in range(plane.cluster.partitions)]
-        self._consumer: Any = Consumer(
+        self._consumer: Any = admin_consumer(
             {"bootstrap.servers": plane.broker.address, "group.id": "rig-releaser", "log_level": 3}
         )
         self._consumer.assign([TopicPartition(*place, 0) for place in (*read, (topics["signals"].name, 0))])

@@ -17,7 +17,7 @@ from mgmt.models import FactRow
 from mgmt.services import publish_revision
 from tests.integration.test_message_journey import BODY, SPEC, Story
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.kafka_role("web")]
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import NewTopic
 from cryptography.fernet import Fernet
 from django.conf import LazySettings
 from django.test import Client
@@ -24,8 +24,9 @@ from mgmt.messages.queries.records import RecordUnavailableError, read_records
 from mgmt.models import FactRow, Pipe, Topic, User
 from mgmt.services import create_pipe, create_tenant
 from tests.db.console.truth import go_live
+from tests.support.kafka import admin_producer, broker_admin
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.kafka_role("web")]
 PARTITIONS = 2
 BUCKET = 29_000_000
 SPEC: dict[str, Any] = {
@@ -39,11 +40,11 @@ class Cell:
     """An ingest topic that two tenants share, and the ledger's rows of its events."""
 
     def __init__(self, kafka: str) -> None:
-        self._producer = Producer({"bootstrap.servers": kafka, "linger.ms": 1})
-        self.admin = AdminClient({"bootstrap.servers": kafka})
+        self._producer = admin_producer({"bootstrap.servers": kafka, "linger.ms": 1})
+        self.admin = broker_admin(kafka)
         self.alice, charlie = (User.objects.create_user(f"{name}-{uuid.uuid4().hex[:6]}") for name in ("a", "c"))
         self.ours, self.theirs = self._pipe(self.alice), self._pipe(charlie)
-        self.topic = f"compare-{uuid.uuid4().hex[:8]}"
+        self.topic = f"penstock.compare-{uuid.uuid4().hex[:8]}"
         for future in self.admin.create_topics([NewTopic(self.topic, PARTITIONS, 1)]).values():
             future.result(20)
         Topic.objects.filter(cell_id="c1", purpose="ingest").update(name=self.topic, partitions=PARTITIONS)

@@ -7,20 +7,21 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from dataplane.tables import control
 from dataplane.tables.control import ControlReader
 from dataplane.tables.records import QuotaRecord, encode_record, record_key
+from tests.support.kafka import admin_producer, broker_admin
 
+pytestmark = pytest.mark.kafka_role("cells")
 NOBODY = "127.0.0.1:1"
 
 
 @pytest.fixture
 def topic(kafka_servers: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A control topic for one test."""
-    name, admin = f"control-{uuid.uuid4().hex[:8]}", AdminClient({"bootstrap.servers": kafka_servers})
+    name, admin = f"penstock.control-{uuid.uuid4().hex[:8]}", broker_admin(kafka_servers)
     admin.create_topics([NewTopic(name, 1, 1)])[name].result(20)
     monkeypatch.setattr(control, "CONTROL_TOPIC", name)
     yield name
@@ -28,7 +29,7 @@ def topic(kafka_servers: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def publish(kafka: str, topic: str, tenant: str) -> None:
-    producer = Producer({"bootstrap.servers": kafka})
+    producer = admin_producer({"bootstrap.servers": kafka})
     record = QuotaRecord(tenant, 1, events_per_s=5)
     producer.produce(topic, key=record_key(record), value=encode_record(record))
     assert producer.flush(20) == 0

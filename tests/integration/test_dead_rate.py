@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 from pyroaring import BitMap64
 
 from dataplane.causes import Cause
@@ -15,6 +15,7 @@ from dataplane.tables.records import PipeRecord, PlanRecord, RedriveRecord
 from dataplane.tables.redrives import encode_offsets
 from dataplane.tables.signals import DestinationSignal, decode_signal
 from tests.support.cluster import TENANT
+from tests.support.kafka import admin_consumer
 from tests.support.lane_plane import LanePlane
 from tests.support.plane import until
 
@@ -43,7 +44,7 @@ def post(plane: LanePlane, key: str, count: int) -> set[str]:
 def signals(plane: LanePlane) -> list[DestinationSignal]:
     """Return the signals of lanes about the pipe."""
     topic = plane.cluster.topics["signals"].name
-    consumer = Consumer({"bootstrap.servers": plane.broker.address, "group.id": "rig-signals", "log_level": 3})
+    consumer = admin_consumer({"bootstrap.servers": plane.broker.address, "group.id": "rig-signals", "log_level": 3})
     consumer.assign([TopicPartition(topic, 0, 0)])
     high = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[1]
     found = consumer.consume(high, 5) if high else []
@@ -54,7 +55,7 @@ def signals(plane: LanePlane) -> list[DestinationSignal]:
 def move_of_all(plane: LanePlane) -> RedriveRecord:
     """Return the release of everything on the held topic; records of other pipes are skipped."""
     topic, numbers = plane.cluster.topics["held"].name, range(plane.cluster.partitions)
-    consumer = Consumer({"bootstrap.servers": plane.broker.address, "group.id": "rig-held", "log_level": 3})
+    consumer = admin_consumer({"bootstrap.servers": plane.broker.address, "group.id": "rig-held", "log_level": 3})
     ends = [consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=10)[1] for number in numbers]
     consumer.close()
     offsets = encode_offsets({(topic, number): BitMap64(range(end)) for number, end in enumerate(ends) if end})

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 from cryptography.fernet import Fernet
 from django.conf import LazySettings
 from django.test import Client
@@ -16,8 +15,9 @@ from mgmt.messages.queries import event_log
 from mgmt.messages.queries.event_log import EventPage, events_after
 from mgmt.services import publish_revision
 from tests.integration.test_message_journey import BODY, SPEC, Story
+from tests.support.kafka import broker_admin
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.kafka_role("web")]
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_topic_that_the_cursor_does_not_know_is_read_from_the_time_of_the_cursor
 def test_deleted_events_are_a_gap(story: Story, kafka_servers: str):
     start = cursor_of(datetime.now(UTC), {(1, 0): 0, (1, 1): 0})
     ingest(story, 1, 2)
-    admin = AdminClient({"bootstrap.servers": kafka_servers})
+    admin = broker_admin(kafka_servers)
     for future in admin.delete_records([TopicPartition(story.topics["ingest"], 1, 1)]).values():
         future.result(20)
     page = read(story, start)

@@ -15,10 +15,10 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from controlplane.kafka import close_kafka_clients
 from controlplane.kafka_access.acls import role_acls, role_user
 from controlplane.kafka_access.apply import KafkaAccess
 from controlplane.kafka_access.quotas import QuotaNotSetError, set_consume_quota
+from dataplane.kafka_clients import make_admin_client
 from localbox.jars import SPARK
 from localbox.ports import free_ports
 from localbox.services.kafka_tls import ADMIN
@@ -166,12 +166,10 @@ def oauth_settings(broker: Broker, provider: TokenServer, secret: str) -> dict[s
 def _ingest_may_write(broker: Broker) -> None:
     """Write the ACLs of a role by the code of the command, as the box's administrator."""
     assert broker.tls is not None
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PENSTOCK_KAFKA_SETTINGS", str(broker.tls.settings_file(ADMIN)))
-        access = KafkaAccess(broker.address)
-        for _ in range(2):  # safe to run twice
-            access.set_acls(role_user("ingest"), role_acls("ingest"))
-        close_kafka_clients()
+    security = broker.tls.settings_of(ADMIN)
+    access = KafkaAccess(make_admin_client({"bootstrap.servers": broker.address, "log_level": 3}, security))
+    for _ in range(2):  # safe to run twice
+        access.set_acls(role_user("ingest"), role_acls("ingest"))
 
 
 @pytest.mark.usefixtures("_ingest_may_write")

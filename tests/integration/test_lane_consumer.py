@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka.admin import NewTopic
 
 from dataplane.runtime.kafka import lane_consumer
 from dataplane.runtime.lanes.partitions import AssignedPartitions
@@ -16,17 +16,19 @@ from dataplane.runtime.lanes.poison import PoisonTracker
 from dataplane.runtime.lanes.rebalance import Rebalance
 from dataplane.runtime.lanes.slots import PartitionSlots
 from dataplane.tables.optional_files import OptionalFiles
+from tests.support.kafka import admin_consumer, admin_producer, broker_admin
 from tests.support.patience import Patience
 
+pytestmark = pytest.mark.kafka_role("cells")
 EVENTS = 20
 
 
 @pytest.fixture
 def topic(kafka_servers: str) -> Iterator[str]:
     """A topic of one partition with some records."""
-    name, admin = f"lane-{uuid.uuid4().hex[:8]}", AdminClient({"bootstrap.servers": kafka_servers})
+    name, admin = f"penstock.lane-{uuid.uuid4().hex[:8]}", broker_admin(kafka_servers)
     admin.create_topics([NewTopic(name, 1, 1)])[name].result(20)
-    producer = Producer({"bootstrap.servers": kafka_servers})
+    producer = admin_producer({"bootstrap.servers": kafka_servers})
     for number in range(EVENTS):
         producer.produce(name, b"%d" % number)
     assert producer.flush(20) == 0
@@ -47,7 +49,7 @@ def read(consumer: Consumer, count: int) -> list[Message]:
 
 def commit(kafka: str, group: str, place: TopicPartition) -> None:
     """Commit an offset as the Provisioner does for a new topic."""
-    with Consumer({"bootstrap.servers": kafka, "group.id": group}) as client:
+    with admin_consumer({"bootstrap.servers": kafka, "group.id": group}) as client:
         client.commit(offsets=[place], asynchronous=False)
 
 
@@ -57,7 +59,7 @@ def test_lane_that_ends_without_a_checkpoint_has_committed_nothing(kafka_servers
     consumer.subscribe([topic])
     assert [message.offset() for message in read(consumer, EVENTS - 3)] == list(range(3, EVENTS))
     consumer.close()
-    with Consumer({"bootstrap.servers": kafka_servers, "group.id": topic}) as client:
+    with admin_consumer({"bootstrap.servers": kafka_servers, "group.id": topic}) as client:
         assert client.committed([TopicPartition(topic, 0)], timeout=10)[0].offset == 3
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from dataplane.ledger.peek import peek_headers
 from localbox.ports import free_ports
@@ -22,9 +21,11 @@ from mgmt.tail.hub import MOST_VIEWERS, _Client
 from mgmt.tail.viewer import TailTopic, TailViewer
 from tests.support.broker import Broker
 from tests.support.copies import copy_at
+from tests.support.kafka import admin_producer, broker_admin
 from tests.support.plane import until
 from tests.support.served import Served
 
+pytestmark = pytest.mark.kafka_role("web")
 BIG = b"x" * 50_000
 FLOOD = 2_000  # copies of BIG: a hundred megabytes
 
@@ -33,10 +34,10 @@ class Topic:
     """A tail topic and its producer."""
 
     def __init__(self, kafka: str) -> None:
-        self.kafka, self.name = kafka, f"tail-{uuid.uuid4().hex[:8]}"
-        admin = AdminClient({"bootstrap.servers": kafka})  # referenced until it has answered
+        self.kafka, self.name = kafka, f"penstock.tail-{uuid.uuid4().hex[:8]}"
+        admin = broker_admin(kafka)  # referenced until it has answered
         admin.create_topics([NewTopic(self.name, 1, 1)])[self.name].result(20)
-        self._producer = Producer({"bootstrap.servers": kafka, "linger.ms": 1})
+        self._producer = admin_producer({"bootstrap.servers": kafka, "linger.ms": 1})
 
     def write(self, *copies: PeekedCopy) -> None:
         for copy in copies:

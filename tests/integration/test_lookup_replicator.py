@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
 
 from controlplane.settings import control_settings
 from controlplane.topics import TopicCreator, cluster_plans
@@ -18,7 +16,9 @@ from dataplane.names import LOOKUP_TOPIC
 from dataplane.runtime.lookup_replicator import ELECT_S, LookupReplicator
 from dataplane.tables.lookup_store import LookupStore
 from dataplane.tables.lookups import encode_row, row_key
+from localbox.testing_kafka import role_env
 from tests.support.broker import Broker
+from tests.support.kafka import admin_producer, broker_admin
 from tests.support.librdkafka import clients_made
 from tests.support.patience import Patience
 
@@ -39,8 +39,9 @@ class Host:
     def start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "tests.support.lookup_process", self.kafka, str(self.folder)]
         path = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
+        env = os.environ | {"PYTHONPATH": path} | role_env("cells")
         with self.log.open("ab") as log:
-            process = subprocess.Popen(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": path}, stderr=log)
+            process = subprocess.Popen(command, cwd=ROOT, env=env, stderr=log)
         self._processes.append(process)
         return process
 
@@ -80,7 +81,7 @@ def make_topic(kafka: str) -> None:
 
 
 def put(kafka: str, version: int, key: str = "k") -> None:
-    producer = Producer({"bootstrap.servers": kafka, "acks": "all"})
+    producer = admin_producer({"bootstrap.servers": kafka, "acks": "all"})
     producer.produce(LOOKUP_TOPIC, encode_row(version, b'{"v":%d}' % version), row_key(TABLE, key))
     assert producer.flush(20) == 0
 
@@ -126,7 +127,7 @@ def test_rows_are_visible_soon_and_survive_deaths_of_replicators_brokers_and_the
     put(broker.address, 3)
     wait_until(lambda: host.row() == {"v": 3}, 30, "a row after the broker came back")
 
-    admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
+    admin = broker_admin(broker.address, log_level=0)
     admin.delete_topics([LOOKUP_TOPIC], operation_timeout=10)[LOOKUP_TOPIC].result()
     wait_until(lambda: not TopicCreator(broker.address).find([LOOKUP_TOPIC]), 20, "the topic's end")
     assert host.row() == {"v": 3}

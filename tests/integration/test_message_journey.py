@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 from cryptography.fernet import Fernet
 from django.conf import LazySettings
 from django.test import Client
@@ -28,9 +27,10 @@ from mgmt.models import DeliveryAttempt, FactRow, HighOffset, Pipe, SettledOffse
 from mgmt.services import create_pipe, create_tenant
 from mgmt.tenancy.services.rate_limits import TryLimit
 from tests.db.console.truth import go_live
+from tests.support.kafka import admin_producer, broker_admin
 from tests.support.sizes import JOURNEY_MESSAGES
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.kafka_role("web")]
 PARTITIONS = 2
 SPEC = {
     "sources": {"shop": {"id": "order.number", "event_time": "at"}},
@@ -55,14 +55,14 @@ class Story:
     """Stand-in for ingest, lanes and the Observer: writes a pipe's records and rows to Kafka and Postgres."""
 
     def __init__(self, kafka: str) -> None:
-        self._producer = Producer({"bootstrap.servers": kafka, "linger.ms": 1})
-        self._admin = AdminClient({"bootstrap.servers": kafka})
+        self._producer = admin_producer({"bootstrap.servers": kafka, "linger.ms": 1})
+        self._admin = broker_admin(kafka)
         alice = User.objects.create_user(f"alice-{uuid.uuid4().hex[:6]}")
         tenant = create_tenant(name=f"Alice {uuid.uuid4().hex[:6]}", owner=alice)
         self.alice, self.pipe = alice, create_pipe(tenant=tenant, name="orders", spec=SPEC, author=alice)
         go_live(self.pipe)
         self.pipe.refresh_from_db()
-        self.topics = {purpose: f"pass-{uuid.uuid4().hex[:8]}" for purpose in ("ingest", "egress")}
+        self.topics = {purpose: f"penstock.pass-{uuid.uuid4().hex[:8]}" for purpose in ("ingest", "egress")}
         for purpose, name in self.topics.items():
             Topic.objects.filter(cell_id="c1", purpose=purpose).update(name=name, partitions=PARTITIONS)
         config = {"message.timestamp.type": "LogAppendTime"}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 from pytest_django import Settings
 
 from controlplane.operational_events.publish import publish_due
@@ -17,6 +17,7 @@ from dataplane.names import OPERATIONAL_TOPIC
 from mgmt.alerts.services.alerts import FailureGroup, note_failures
 from mgmt.models import Alert, OperationalEvent, Pipe, User
 from mgmt.services import create_pipe, create_tenant, pause_pipe, resolve_alert
+from tests.support.kafka import admin_consumer
 from tests.support.lane_plane import LanePlane
 from tests.support.plane import until
 
@@ -49,7 +50,7 @@ def make_pipes(plane: LanePlane, owner: str, path: str) -> tuple[Pipe, Pipe]:
 
 def has_begun(plane: LanePlane, pipe: Pipe) -> bool:
     group = f"penstock.{pipe.id}.events.{GROUP_PART}"
-    consumer = Consumer({"bootstrap.servers": plane.cluster.kafka, "group.id": group, "log_level": 3})
+    consumer = admin_consumer({"bootstrap.servers": plane.cluster.kafka, "group.id": group, "log_level": 3})
     (known,) = consumer.committed([TopicPartition(OPERATIONAL_TOPIC, 0)], timeout=10)
     consumer.close()
     return bool(known.offset >= 0)

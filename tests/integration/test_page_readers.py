@@ -8,17 +8,18 @@ from itertools import islice
 from typing import Final
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 from pytest_django import Settings
 
 from mgmt.messages.queries.readers import MOST_IDLE, BrokersUnavailableError, RecordUnavailableError
 from mgmt.messages.queries.records import messages_since, newest_messages, newest_of_key
 from tests.support.broker import Broker
+from tests.support.kafka import admin_producer, broker_admin
 from tests.support.librdkafka import clients_made
 
+pytestmark = pytest.mark.kafka_role("web")
 RECORDS: Final = 300
-TOPIC: Final = "pages"
+TOPIC: Final = "penstock.pages"
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +27,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A broker for this module only, as tests kill it; two partitions with keyed records."""
     broker = Broker(tmp_path_factory.mktemp("broker"))
     broker.start()
-    admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
+    admin = broker_admin(broker.address, log_level=0)
     admin.create_topics([NewTopic(TOPIC, 2, 1)])[TOPIC].result(20)
-    writer = Producer({"bootstrap.servers": broker.address, "log_level": 0})
+    writer = admin_producer({"bootstrap.servers": broker.address, "log_level": 0})
     for number in range(RECORDS):
         writer.produce(TOPIC, b"%d" % number, b"%d" % (number % 7), partition=number % 2)
     assert writer.flush(20) == 0

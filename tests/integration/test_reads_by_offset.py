@@ -4,8 +4,7 @@ import uuid
 from datetime import UTC, datetime
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 from cryptography.fernet import Fernet
 from django.conf import LazySettings
 from django.test import Client
@@ -22,8 +21,9 @@ from mgmt.messages.queries.records import RecordUnavailableError
 from mgmt.models import Alert, DeadLetter, FactRow, OffsetSet, Pipe, Topic, User
 from mgmt.services import NothingToProbeError, create_pipe, create_tenant, probe_alert
 from tests.db.console.truth import go_live
+from tests.support.kafka import admin_producer, broker_admin
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.kafka_role("web")]
 SPEC = {"sources": {"shop": {}}, "destinations": {"crm": {"type": "http", "url": "https://crm.example.com/in"}}}
 OURS, THEIRS = b'{"whose": "ours"}', b'{"whose": "theirs, and secret"}'
 
@@ -32,12 +32,12 @@ class Stored:
     """Dead letters of two tenants' pipes on one topic, and one on a topic that only the other tenant uses."""
 
     def __init__(self, kafka: str) -> None:
-        self._producer = Producer({"bootstrap.servers": kafka, "linger.ms": 1})
-        self._admin = AdminClient({"bootstrap.servers": kafka})
+        self._producer = admin_producer({"bootstrap.servers": kafka, "linger.ms": 1})
+        self._admin = broker_admin(kafka)
         self.alice = User.objects.create_user(f"alice-{uuid.uuid4().hex[:6]}")
         charlie = User.objects.create_user(f"charlie-{uuid.uuid4().hex[:6]}")
         self.ours, self.theirs = self._pipe(self.alice), self._pipe(charlie)
-        self.shared, self.foreign = (f"places-{uuid.uuid4().hex[:8]}" for _ in range(2))
+        self.shared, self.foreign = (f"penstock.places-{uuid.uuid4().hex[:8]}" for _ in range(2))
         for future in self._admin.create_topics([NewTopic(self.shared, 1, 1), NewTopic(self.foreign, 1, 1)]).values():
             future.result(20)
         Topic.objects.filter(cell_id="c1", purpose="ingest").update(name=self.shared, partitions=1)

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.units import parse_position, place_of
+from tests.support.kafka import admin_consumer
 from tests.support.lane_plane import LanePlane
 from tests.support.plane import until
 
@@ -41,7 +42,7 @@ def post(plane: LanePlane, key: str) -> list[str]:
 def egress_partitions(plane: LanePlane) -> set[int]:
     """Return the partitions of the egress topic that have records."""
     topic, numbers = plane.cluster.topics["egress"].name, range(plane.cluster.partitions)
-    consumer = Consumer({"bootstrap.servers": plane.broker.address, "group.id": "rig-egress", "log_level": 3})
+    consumer = admin_consumer({"bootstrap.servers": plane.broker.address, "group.id": "rig-egress", "log_level": 3})
     ends = [consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=10)[1] for number in numbers]
     consumer.close()
     return {number for number, end in enumerate(ends) if end}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 
 from dataplane.names import LOOKUP_TOPIC
 from dataplane.tables.lookups import decode_row, row_key
@@ -28,6 +28,7 @@ from tests.integration.test_table_queries import (
 )
 from tests.support.broker import Broker
 from tests.support.change_client import ChangeClient, open_unread
+from tests.support.kafka import admin_consumer
 from tests.support.patience import Patience
 from tests.support.table_service import TableService
 
@@ -189,7 +190,9 @@ def test_newest_version_follows_a_late_record_in_the_topic_and_is_sent_once(
         version = topic.event(b'{"id": "retried"}')
         topic.late("retried", version - 1)
         topic.flush()
-        reader = Consumer({"bootstrap.servers": broker.address, "group.id": "test", "auto.offset.reset": "earliest"})
+        reader = admin_consumer(
+            {"bootstrap.servers": broker.address, "group.id": "test", "auto.offset.reset": "earliest"}
+        )
         reader.assign([TopicPartition(LOOKUP_TOPIC, 0, 0)])
         written = list[int]()
 

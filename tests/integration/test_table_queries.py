@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from controlplane.settings import control_settings
 from controlplane.topics import TopicCreator, cluster_plans
@@ -19,6 +18,7 @@ from dataplane.tables.lookups import TableRecord, encode_row, encode_table, row_
 from dataplane.tables.query_protocol import changed_at, row_path, rows_path, table_path
 from dataplane.transmit.records.table_row import RowMaker
 from tests.support.broker import Broker
+from tests.support.kafka import admin_producer
 from tests.support.patience import Patience
 from tests.support.table_service import TableService
 
@@ -31,7 +31,7 @@ class Topic:
     """Producer to the look-up topic: rows as a table destination writes them, and the records of tables."""
 
     def __init__(self, kafka: str) -> None:
-        self._producer = Producer({"bootstrap.servers": kafka, "acks": "all"})
+        self._producer = admin_producer({"bootstrap.servers": kafka, "acks": "all"})
         self._to_row = RowMaker(TableDestination(table=NAME, key="body.id", remove_when="has(body.deleted)"))
         self.sent = 0
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 from pyroaring import BitMap64
 
 from dataplane.names import HEARTBEAT_TOPIC
@@ -16,6 +16,7 @@ from dataplane.tables.records import RedriveRecord
 from dataplane.tables.redrives import encode_offsets
 from loadgen.scripted import Behaviour, status
 from tests.support.collector import Collector, ReceivedSpan
+from tests.support.kafka import admin_consumer
 from tests.support.lane_plane import LanePlane
 from tests.support.plane import until
 from tests.support.watch import Heartbeats
@@ -99,7 +100,7 @@ def test_one_trace_connects_the_sender_and_the_destination(plane: LanePlane, col
 def redrive_all(plane: LanePlane, pipe: str) -> None:
     """Request the redrive of everything on the dead topic; records of other pipes are skipped."""
     topic, numbers = plane.cluster.topics["dead"].name, range(plane.cluster.partitions)
-    consumer = Consumer({"bootstrap.servers": plane.broker.address, "group.id": "rig-dead", "log_level": 3})
+    consumer = admin_consumer({"bootstrap.servers": plane.broker.address, "group.id": "rig-dead", "log_level": 3})
     ends = [consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=10)[1] for number in numbers]
     consumer.close()
     offsets = encode_offsets({(topic, number): BitMap64(range(end)) for number, end in enumerate(ends) if end})

@@ -13,6 +13,7 @@ from localbox.kafka_training import ensure_kafka_archive
 from localbox.services.kafka import kafka, tls_of
 from localbox.settings import settings_from
 from localbox.testing import free_ports
+from localbox.testing_kafka import broker_env, write_acls
 from tests.support.patience import Patience
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
@@ -22,13 +23,14 @@ READY_S: Final = 120.0  # three on an idle machine
 class Broker:
     """One KRaft node under `var`. Its data survives `kill` and `start`.
 
+    In a run with a secured Kafka it is secured, with the ACLs of all roles.
     env: more variables, such as PENSTOCK_KAFKA_TLS
     """
 
     def __init__(self, var: Path, env: Mapping[str, str] = _NONE) -> None:
         given = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "")} | free_ports()
         given |= {name: os.environ[name] for name in ("PENSTOCK_CACHE", "JAVA_TOOL_OPTIONS") if name in os.environ}
-        settings = settings_from(given | {"PENSTOCK_VAR": str(var), **env}, dotenv=None)
+        settings = settings_from(given | {"PENSTOCK_VAR": str(var), **broker_env(var), **env}, dotenv=None)
         self.tls = tls_of(settings)
         self.address = settings.env["PENSTOCK_KAFKA"]
         ensure_kafka_archive(settings)
@@ -46,6 +48,7 @@ class Broker:
             self._process = subprocess.Popen(self._program.command, stdout=log, stderr=log, start_new_session=True)
         try:
             self._wait_ready(self._program.probe)
+            write_acls(self.address)
         except BaseException:
             self.kill()  # a caller whose start has failed has nothing to stop
             raise

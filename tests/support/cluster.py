@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka.admin import NewTopic
 from cryptography.fernet import Fernet
 
 from controlplane.topics import ExistingTopic, TopicCreator
@@ -52,6 +52,7 @@ from dataplane.tables.records import (
 )
 from dataplane.tables.sealed import bind, credential_place
 from tests.support.broker import Broker
+from tests.support.kafka import admin_producer, broker_admin
 from tests.support.patience import Patience
 
 SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -88,8 +89,8 @@ class Cluster:
     def __init__(self, kafka: str, cell: str = "c1", partitions: int = 4) -> None:
         self.kafka, self.cell, self.partitions = kafka, cell, partitions
         self.epoch = 1  # of the cell's application
-        self.admin = AdminClient({"bootstrap.servers": kafka, "log_level": 3})
-        self.producer = Producer({"bootstrap.servers": kafka, "acks": "all", "log_level": 3})
+        self.admin = broker_admin(kafka, log_level=3)
+        self.producer = admin_producer({"bootstrap.servers": kafka, "acks": "all", "log_level": 3})
         self.fernet_key = Fernet.generate_key().decode()
         self.topics: dict[Purpose, TopicRecord] = {}
         self.published = 0  # next offset of the control topic after the newest record that was published here

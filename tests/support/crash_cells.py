@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import msgspec
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from pyroaring import BitMap64
 
 from dataplane.causes import Cause
@@ -24,7 +24,9 @@ from dataplane.tables.records import RedriveRecord
 from dataplane.tables.redrives import encode_offsets
 from dataplane.tables.signals import SIGNAL_VERSION, BreakerState, DestinationSignal, encode_signal, signal_key
 from localbox.settings import ROOT
+from localbox.testing_kafka import role_env
 from tests.support.cluster import Cluster
+from tests.support.kafka import admin_consumer
 from tests.support.lane_server import Ended, Order
 from tests.support.patience import Patience
 from tests.support.plane import until
@@ -39,9 +41,8 @@ class LaneServer:
     """Process that forks lanes, and their exit codes. `environment`: variables besides the inherited ones."""
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
-        env = (
-            os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "platform")))} | dict(environment or {})
-        )
+        path = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "platform")))}
+        env = os.environ | path | dict(environment or {}) | role_env("cells")
         command = [sys.executable, "-m", "tests.support.lane_server"]
         self._process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.ended: dict[str, int] = {}
@@ -92,7 +93,7 @@ class CrashCell:
         inputs = [self.cluster.topics[purpose].name for purpose in INPUTS_OF[kind]]
         self._inputs = [TopicPartition(topic, 0) for topic in inputs]
         group = lane_group(name, kind)
-        self._group = Consumer({"bootstrap.servers": kafka, "group.id": group, "log_level": 0})
+        self._group = admin_consumer({"bootstrap.servers": kafka, "group.id": group, "log_level": 0})
 
     def send(
         self,
@@ -242,7 +243,7 @@ class CrashCell:
 
     def _messages(self, topic: str, below: int | None = None) -> Iterator[Any]:
         offset, end = 0, self._end(topic) if below is None else below
-        reader = Consumer({"bootstrap.servers": self.cluster.kafka, "group.id": "rig-read", "log_level": 0})
+        reader = admin_consumer({"bootstrap.servers": self.cluster.kafka, "group.id": "rig-read", "log_level": 0})
         with contextlib.closing(reader):
             reader.assign([TopicPartition(topic, 0, 0)])
             while offset < end:

@@ -20,6 +20,7 @@ from controlplane.compute.releases import ReleaseStore
 from dataplane.names import LANE_KINDS
 from localbox.settings import ROOT, settings_from
 from localbox.spark import ensure_spark, spark_env
+from localbox.testing_kafka import role_env
 from tests.support.broker import Broker
 from tests.support.plane import Plane, until
 from tests.support.trust import Trust
@@ -87,14 +88,14 @@ class DataPlane(Plane):
         box = settings_from(os.environ, dotenv=None)
         ensure_spark(box)
         self.process_env |= spark_env(box)
-        self.replicas = Replicas(self.process_env, var / "log")
+        self.replicas = Replicas(self.process_env | role_env("ingest"), var / "log")
         self.files = ComputeFiles(var)
         self._keeper_log = var / "log" / "keeper.log"
         with self._keeper_log.open("ab") as log:
             self._keeper = subprocess.Popen(
                 [sys.executable, "-m", "controlplane.compute.keeper"],
                 cwd=ROOT,
-                env=self.process_env,
+                env=self.process_env | role_env("cells"),
                 stdout=log,
                 stderr=log,
                 start_new_session=True,

@@ -14,6 +14,7 @@ from confluent_kafka.admin import NewTopic
 from dataplane.tables.records import Record
 from localbox.settings import ROOT
 from localbox.testing import free_ports
+from localbox.testing_kafka import administrator, role_env
 from tests.support.broker import Broker
 from tests.support.cluster import KEY, PIPE, TENANT, Cluster
 
@@ -42,13 +43,14 @@ class Replica:
     """One ingest replica that a test may kill; it also reads topics `orders.*` of the cell's own broker, `theirs`."""
 
     def __init__(self, cluster: Cluster, var: Path, name: str = "ingest-1") -> None:
-        clusters = {"theirs": {"tenants": [TENANT], "topics": ["orders.*"]}}
-        clusters["theirs"]["settings"] = {"bootstrap.servers": cluster.kafka, "session.timeout.ms": "6000"}  # type: ignore[assignment]
+        theirs = {"bootstrap.servers": cluster.kafka, "session.timeout.ms": "6000"} | administrator()
+        clusters = {"theirs": {"tenants": [TENANT], "topics": ["orders.*"], "settings": theirs}}
         file = var / "clusters.json"
         file.write_text(json.dumps(clusters))
         port = next(iter(free_ports().values()))
         self.port = int(port)
         self._env = os.environ | cluster.env(str(var), self.port) | {"PENSTOCK_KAFKA_CLUSTERS": str(file)}
+        self._env |= role_env("ingest")
         self._env["PYTHONPATH"] = f"{ROOT}:{ROOT / 'platform'}"
         self._name = name
         self._log = var / f"{name}.log"

@@ -13,6 +13,7 @@ from typing import Final
 
 from dataplane.names import LANE_KINDS, LaneKind
 from localbox.settings import ROOT
+from localbox.testing_kafka import role_env
 from tests.support.crash_cells import LaneServer
 from tests.support.lane_server import Order
 from tests.support.plane import Plane, until
@@ -44,7 +45,7 @@ class LanePlane(Plane):
         self._log = (var / "ingest.log").open("wb")
         command = [sys.executable, "-m", "dataplane.ingest", "--replica", "ingest-1"]
         self._ingest = subprocess.Popen(
-            command, cwd=ROOT, env=os.environ | self.env, stdout=self._log, stderr=self._log
+            command, cwd=ROOT, env=os.environ | self.env | role_env("ingest"), stdout=self._log, stderr=self._log
         )
         self._server = LaneServer(self.env)
         self._of_lanes, self._lane_log = of_lanes, str(var / "lane.log")

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from pyroaring import BitMap64
 
 from dataplane.ledger.audit import AuditRecord, decode_audit
@@ -17,6 +17,7 @@ from dataplane.ledger.units import format_position
 from dataplane.ledger.unitset import UnitSet
 from dataplane.names import AUDIT_TOPIC, Purpose
 from dataplane.tables.records import TopicRecord
+from tests.support.kafka import admin_consumer
 
 
 class MergedReports:
@@ -102,7 +103,7 @@ class AuditReader(MergedReports):
 
     def __init__(self, kafka: str, topics: dict[Purpose, TopicRecord], partitions: int = 4) -> None:
         super().__init__(topics)
-        self._consumer = Consumer(
+        self._consumer = admin_consumer(
             {"bootstrap.servers": kafka, "group.id": "rig-books", "enable.auto.commit": False, "log_level": 3}
         )
         self._consumer.assign([TopicPartition(AUDIT_TOPIC, partition, 0) for partition in range(partitions)])

@@ -22,6 +22,7 @@ from dataplane.tables.records import RedriveRecord
 from dataplane.tables.redrives import encode_offsets
 from loadgen.scripted import status
 from tests.support.behaviours import once, throttled
+from tests.support.kafka import admin_consumer
 from tests.support.plane import Plane, until
 
 AT_ONCE: Final = 500  # events in one request
@@ -175,7 +176,7 @@ class LeakingPipe:
 
 def _reader(plane: Plane) -> Consumer:
     told = {"bootstrap.servers": plane.broker.address, "group.id": "rig-meter", "log_level": 3}
-    return Consumer({**told, "enable.auto.commit": False})
+    return admin_consumer({**told, "enable.auto.commit": False})
 
 
 def _records(plane: Plane, topic: str, since: Places, ends: Places) -> Iterator[Message]:

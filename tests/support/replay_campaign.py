@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, Final, Literal, NamedTuple
 
 import psutil
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 
 from controlplane.compute.processes import signal_all
 from dataplane.ledger.meta import read_meta
@@ -17,6 +17,7 @@ from dataplane.ledger.units import place_of
 from dataplane.tables.redrives import format_place
 from dataplane.tables.replays import ReplayProgress, decode_replay_progress, replay_progress_key
 from tests.support.data_plane import DataPlane, until
+from tests.support.kafka import admin_consumer
 
 Victim = Literal["driver", "executor"]
 VICTIMS: Final[tuple[Victim, ...]] = ("driver", "executor")
@@ -40,7 +41,7 @@ class StoredProgress(NamedTuple):
 
 def records(plane: DataPlane, topic: str, partitions: int) -> Iterator[Any]:
     """Yield all records that a topic has now. Raises TimeoutError after READ_S without one."""
-    reader = Consumer({"bootstrap.servers": plane.broker.address, "group.id": "looks-on", "log_level": 3})
+    reader = admin_consumer({"bootstrap.servers": plane.broker.address, "group.id": "looks-on", "log_level": 3})
     try:
         bounds = {p: reader.get_watermark_offsets(TopicPartition(topic, p), timeout=30) for p in range(partitions)}
         left = {p: high for p, (low, high) in bounds.items() if low < high}
@@ -61,7 +62,7 @@ def records(plane: DataPlane, topic: str, partitions: int) -> Iterator[Any]:
 
 def end_of(plane: DataPlane, topic: str) -> int:
     """Return the end offset of the only partition of a topic."""
-    reader = Consumer({"bootstrap.servers": plane.broker.address, "group.id": "looks-on", "log_level": 3})
+    reader = admin_consumer({"bootstrap.servers": plane.broker.address, "group.id": "looks-on", "log_level": 3})
     try:
         return int(reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)[1])
     finally:

@@ -14,7 +14,7 @@ import duckdb
 import msgspec
 import numpy as np
 import pyarrow as pa
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import TopicPartition
 
 from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.units import format_position, parse_position, place_of, position_of
@@ -23,6 +23,7 @@ from dataplane.plan.taps import CompiledTap, TapClock, digest_partition, encode_
 from dataplane.process.dedup import ASK_HEADER, DedupQuestion, verdict_of
 from dataplane.spec.windows import WINDOW_SOURCE, WindowSpec
 from tests.support.cluster import PIPE, Cluster
+from tests.support.kafka import admin_consumer, admin_producer
 
 START_US: Final = 1_772_359_200_000_000  # 2026-03-01T10:00:00Z
 SPAN_US: Final = 1_800 * 1_000_000  # of all ingest times; the window of dedup is longer
@@ -106,7 +107,7 @@ class Events:
 
 def write(events: Events, cluster: Cluster) -> None:
     """Write the events' taps, with the clock between them, and their questions to dedup, as process lanes do."""
-    producer = Producer({"bootstrap.servers": cluster.kafka, "acks": "all", "linger.ms": 5, "log_level": 3})
+    producer = admin_producer({"bootstrap.servers": cluster.kafka, "acks": "all", "linger.ms": 5, "log_level": 3})
     taps, dedup = cluster.topics["taps"], cluster.topics["dedup"]
     windows = [CompiledTap(name, msgspec.convert(window, type=WindowSpec)) for name, window in WINDOWS.items()]
     question = (ASK_HEADER, msgspec.msgpack.encode(DedupQuestion(DEDUP["window_s"] * 1_000_000, None)))  # type: ignore[operator]
@@ -200,7 +201,7 @@ def _micros(text: str) -> int:
 
 def _records(cluster: Cluster) -> Iterator[Any]:
     ingest = cluster.topics["ingest"]
-    reader = Consumer({"bootstrap.servers": cluster.kafka, "group.id": "campaign", "log_level": 0})
+    reader = admin_consumer({"bootstrap.servers": cluster.kafka, "group.id": "campaign", "log_level": 0})
     ends = {
         number: reader.get_watermark_offsets(TopicPartition(ingest.name, number), timeout=30)[1]
         for number in range(ingest.partitions)

@@ -16,6 +16,7 @@ from dataplane.tables.lookup_store import LookupStore, lookup_folder
 from dataplane.tables.lookups import TableRecord, encode_row, encode_table, row_key, table_key
 from localbox.settings import ROOT
 from localbox.testing import free_ports
+from localbox.testing_kafka import role_env
 from tests.support.patience import Patience
 
 NO_KAFKA: Final = "127.0.0.1:1"
@@ -41,6 +42,7 @@ class TableService:
             "PENSTOCK_TABLES_PORT": str(self.port),
             "PENSTOCK_METRICS": "",
         }
+        self._env |= role_env("tables")
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

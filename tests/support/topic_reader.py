@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Message, TopicPartition
+
+from tests.support.kafka import admin_consumer
 
 
 def read_topic(kafka: str, topic: str, partitions: int) -> Iterator[Message]:
     """Yield the messages that a topic has now, in the order of each partition."""
-    consumer = Consumer(
+    consumer = admin_consumer(
         {"bootstrap.servers": kafka, "group.id": f"read-{topic}", "enable.auto.commit": False, "log_level": 3}
     )
     for partition in range(partitions):

@@ -8,6 +8,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from dataplane.ledger.heartbeat import HeartbeatRecord, decode_heartbeat
 from dataplane.names import HEARTBEAT_TOPIC, INPUTS_OF, LANE_KINDS, Purpose, lane_group
 from dataplane.tables.records import TopicRecord
+from tests.support.kafka import admin_consumer
 
 
 class Heartbeats:
@@ -15,7 +16,7 @@ class Heartbeats:
 
     def __init__(self, kafka: str, cell: str | None = None) -> None:
         self._cell = cell
-        self._consumer = Consumer(
+        self._consumer = admin_consumer(
             {"bootstrap.servers": kafka, "group.id": "rig-pulse", "enable.auto.commit": False, "log_level": 3}
         )
         self._consumer.assign([TopicPartition(HEARTBEAT_TOPIC, 0, 0)])
@@ -76,7 +77,7 @@ class Offsets:
 
     def _watch(self) -> None:
         clients = {
-            group: Consumer({"bootstrap.servers": self._kafka, "group.id": group, "log_level": 0})
+            group: admin_consumer({"bootstrap.servers": self._kafka, "group.id": group, "log_level": 0})
             for group in self._groups
         }
         while not self._ended.wait(0.25):

@@ -10,7 +10,8 @@ from confluent_kafka import KafkaException
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from controlplane.kafka_access.acls import ROLES, role_acls, role_user
+from controlplane.kafka import kafka_clients
+from controlplane.kafka_access.acls import ROLES, role_acls
 from controlplane.kafka_access.apply import KafkaAccess
 from controlplane.kafka_access.customers import BYTES_PER_S, grant_access, revoke_access
 from controlplane.kafka_access.quotas import QuotaNotSetError
@@ -28,6 +29,9 @@ class Command(BaseCommand):
         kinds = parser.add_subparsers(dest="kind", required=True)
         roles = kinds.add_parser("roles", help="print the ACLs of all roles")
         roles.add_argument("--apply", action="store_true", help="write them to Kafka, and remove others of these roles")
+        roles.add_argument(
+            "--suffix", default="", help="of second users, to rotate passwords: --suffix=-2 is for penstock-ingest-2"
+        )
         customer = kinds.add_parser("customer", help="grant a tenant access to the topics of its topic destinations")
         customer.add_argument("--tenant", required=True, help="a tenant's id, or its name if there is one of that name")
         customer.add_argument("--keep-password", action="store_true", help="update ACLs and quota only")
@@ -46,11 +50,10 @@ class Command(BaseCommand):
             raise CommandError(str(exc)) from exc
 
     def _roles(self, options: dict[str, Any]) -> None:
+        if options["apply"]:
+            KafkaAccess(kafka_clients(settings.PENSTOCK_KAFKA).admin()).set_role_acls(options["suffix"])
         for role, runs in ROLES.items():
-            acls = role_acls(role)
-            if options["apply"]:
-                KafkaAccess(settings.PENSTOCK_KAFKA).set_acls(role_user(role), acls)
-            self.stdout.write("\n".join([f"# {role}: {runs}", *map(str, acls)]))
+            self.stdout.write("\n".join([f"# {role}: {runs}", *map(str, role_acls(role, options["suffix"]))]))
 
     def _customer(self, options: dict[str, Any]) -> None:
         tenant = _tenant(options["tenant"])

@@ -5,6 +5,7 @@ import io
 import pytest
 from django.core.management import CommandError, call_command
 
+from controlplane.kafka_access.acls import ROLES
 from controlplane.kafka_access.customers import output_topics
 from dataplane.names import output_topic
 from mgmt.models import Destination, Pipe, Tenant
@@ -30,6 +31,15 @@ def test_roles_are_printed_without_a_broker():
     call_command("kafka_access", "roles", stdout=out)
     assert "penstock-ingest may write topic penstock.*\n" in out.getvalue()
     assert "penstock-ingest may not write topic penstock.control\n" in out.getvalue()
+
+
+def test_second_users_have_the_rights_of_the_first():
+    first, second = io.StringIO(), io.StringIO()
+    call_command("kafka_access", "roles", stdout=first)
+    call_command("kafka_access", "roles", "--suffix=-2", stdout=second)
+    rules = [line for line in second.getvalue().splitlines() if not line.startswith("#")]
+    assert {line.split()[0] for line in rules} == {f"penstock-{role}-2" for role in ROLES}
+    assert second.getvalue().replace("-2 may", " may") == first.getvalue()
 
 
 @pytest.mark.django_db

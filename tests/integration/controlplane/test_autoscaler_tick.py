@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from controlplane.autoscaler.offsets import OffsetReader
 from controlplane.autoscaler.tasks import Autoscaler, ScaleLimits
@@ -18,6 +17,7 @@ from controlplane.settings import control_settings
 from controlplane.topics import TopicCreator
 from dataplane.names import PURPOSES, cell_topic, lane_group
 from mgmt.models import Cell, ControlAction, Heartbeat, ScaleGroup, ScaleSample
+from tests.support.kafka import broker_admin
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MOST = 4
@@ -31,7 +31,7 @@ def cell(kafka: str) -> Iterator[str]:
     hands = Effects(control_settings(), TopicCreator(kafka), ControlTopic(kafka), MemoryCompute(), {})
     ensure_cell_topics(hands, cell=name)
     yield name
-    admin = AdminClient({"bootstrap.servers": kafka})
+    admin = broker_admin(kafka)
     for future in admin.delete_topics([cell_topic(name, purpose, 1) for purpose in PURPOSES]).values():
         future.exception()
 

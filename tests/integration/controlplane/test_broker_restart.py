@@ -17,14 +17,14 @@ from controlplane.topics import TopicCreator, cluster_plans
 from dataplane.ledger.heartbeat import HeartbeatRecord, encode_heartbeat
 from dataplane.names import HEARTBEAT_TOPIC
 from dataplane.tables.records import ApiKeyRecord
-from localbox.testing import Box
+from localbox.testing import Box, box_of
 from mgmt.models import Heartbeat as HeartbeatRow
 from tests.support.patience import Patience
 
 
 @pytest.fixture(scope="module")
-def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
-    with Box(tmp_path_factory.mktemp("kafka"), only=["kafka"]) as box:
+def box() -> Iterator[Box]:
+    with box_of("kafka") as box:
         yield box
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from confluent_kafka.admin import AdminClient
 from django.test import Client
 from django.utils import timezone
 from redis.exceptions import OutOfMemoryError
@@ -27,6 +26,7 @@ from mgmt.services import create_pipe, create_tenant, register_release
 from tests.integration.controlplane.observing import observing
 from tests.integration.controlplane.records import control_records
 from tests.support.control_plane import ControlProcesses, RedisServer
+from tests.support.kafka import broker_admin
 from tests.support.plane import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(1_800)]
@@ -59,7 +59,7 @@ def cell(kafka: str) -> Iterator[str]:
     Cell.objects.create(id=name, release_id=RELEASE)
     yield name
     topics = [cell_topic(name, purpose, 1) for purpose in PURPOSES]
-    for future in AdminClient({"bootstrap.servers": kafka}).delete_topics(topics).values():
+    for future in broker_admin(kafka).delete_topics(topics).values():
         future.exception()
 
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 import msgspec
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
 
 from controlplane.compute.local import LocalCompute
 from controlplane.control_topic import ControlTopic
@@ -32,6 +31,7 @@ from mgmt.models import Cell, CellVerdict, ControlAction, Release, RolloutStep, 
 from mgmt.models import Heartbeat as HeartbeatRow
 from mgmt.services import create_pipe, create_tenant, register_release, request_rollout
 from tests.integration.controlplane.observing import observing
+from tests.support.kafka import broker_admin
 from tests.support.plane import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(1_200)]
@@ -73,7 +73,7 @@ def cell(kafka: str) -> Iterator[str]:
     Cell.objects.create(id=name, lanes={"process": 1}, release_id=OLD)
     yield name
     topics = [cell_topic(name, purpose, 1) for purpose in PURPOSES]
-    for future in AdminClient({"bootstrap.servers": kafka}).delete_topics(topics).values():
+    for future in broker_admin(kafka).delete_topics(topics).values():
         future.exception()
 
 

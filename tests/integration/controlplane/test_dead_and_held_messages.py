@@ -7,8 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import TopicPartition
 from django.db import connection
 from pyroaring import BitMap64
 
@@ -36,6 +35,7 @@ from mgmt.messages.queries.records import RecordUnavailableError, read_record
 from mgmt.models import Alert, Cell, DeadLetter, OffsetSet, Pipe, Redrive, User
 from mgmt.services import create_pipe, create_tenant, start_redrive
 from tests.integration.controlplane.observing import observing, until
+from tests.support.kafka import admin_consumer, admin_producer, broker_admin
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SPEC = {"sources": {"shop": {}}, "destinations": {"crm": {"type": "http", "url": "https://crm.example.com/in"}}}
@@ -45,7 +45,7 @@ class Lane:
     """Writer of the records of a transmit lane and a retrier lane."""
 
     def __init__(self, kafka: str, cell: str, pipe: str) -> None:
-        self._producer = Producer({"bootstrap.servers": kafka, "linger.ms": 5})
+        self._producer = admin_producer({"bootstrap.servers": kafka, "linger.ms": 5})
         self._cell, self._pipe = cell, pipe
 
     def topic(self, purpose: str) -> str:
@@ -95,7 +95,7 @@ def pipe(kafka: str, provisioner: Provisioner) -> Iterator[Pipe]:
     assert pipe.cell_id == cell
     yield pipe
     names = [cell_topic(cell, purpose, 1) for purpose in PURPOSES]
-    for future in AdminClient({"bootstrap.servers": kafka}).delete_topics(names).values():
+    for future in broker_admin(kafka).delete_topics(names).values():
         future.exception()
 
 
@@ -117,7 +117,7 @@ def cut_other_connections() -> None:
 
 
 def redrive_records(kafka: str) -> list[RedriveRecord]:
-    consumer = Consumer({"bootstrap.servers": kafka, "group.id": "penstock.test"})
+    consumer = admin_consumer({"bootstrap.servers": kafka, "group.id": "penstock.test"})
     try:
         low, high = consumer.get_watermark_offsets(TopicPartition(CONTROL_TOPIC, 0), timeout=10)
         consumer.assign([TopicPartition(CONTROL_TOPIC, 0, low)])

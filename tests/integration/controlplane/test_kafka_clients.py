@@ -1,5 +1,6 @@
 """Kafka clients of the control plane on a real broker: few, kept across its restart, members of no group."""
 
+import os
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ from typing import Final
 
 import pytest
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from controlplane.autoscaler.offsets import OffsetReader
 from controlplane.autoscaler.tasks import Autoscaler, ScaleLimits
@@ -26,11 +27,13 @@ from controlplane.settings import control_settings
 from controlplane.topics import TopicCreator
 from dataplane.names import PURPOSES, cell_topic
 from dataplane.runtime.kafka import lane_consumer
+from dataplane.spec.kafka_security import VARIABLE
 from localbox.settings import ROOT
 from mgmt.lookups.row_files import NewRow
 from mgmt.models import Cell, LookupTable, User
 from mgmt.services import create_lookup_table, create_tenant, upload_rows
 from tests.support.broker import Broker
+from tests.support.kafka import broker_admin
 from tests.support.librdkafka import client_threads, clients_made, fail_for_good
 from tests.support.patience import Patience
 
@@ -50,7 +53,8 @@ def ask(number):
     while time.monotonic() < until:
         asked += 1
         try:
-            clients.starts([(f"missing-{uuid.uuid4().hex}", place) for place in range(4)], group=f"g{number}")
+            missing = [(f"penstock.missing-{uuid.uuid4().hex}", place) for place in range(4)]
+            clients.starts(missing, group=f"penstock.g{number}")
             sys.exit("there was such a topic")
         except KafkaException:
             pass
@@ -99,7 +103,7 @@ print(committed)
 @pytest.fixture
 def topic(kafka: str) -> Iterator[str]:
     """A topic with one partition."""
-    name, admin = f"t{uuid.uuid4().hex[:8]}", AdminClient({"bootstrap.servers": kafka})
+    name, admin = f"penstock.t{uuid.uuid4().hex[:8]}", broker_admin(kafka)
     admin.create_topics([NewTopic(name, 1, 1)])[name].result(20)
     yield name
     admin.delete_topics([name])[name].result(20)
@@ -114,7 +118,7 @@ def cell(kafka: str) -> Iterator[str]:
         Effects(control_settings(), TopicCreator(kafka), ControlTopic(kafka), MemoryCompute(), {}), cell=name
     )
     yield name
-    admin = AdminClient({"bootstrap.servers": kafka})
+    admin = broker_admin(kafka)
     for future in admin.delete_topics([cell_topic(name, purpose, 1) for purpose in PURPOSES]).values():
         future.exception()
 
@@ -162,7 +166,7 @@ def test_reading_committed_offsets_causes_no_rebalance(kafka: str, topic: str):
         for _ in range(50):
             assert clients.committed(topic, [(topic, 0)]) == {(topic, 0): 7}
             lane.poll(0)
-        admin = AdminClient({"bootstrap.servers": kafka})
+        admin = broker_admin(kafka)
         group = admin.describe_consumer_groups([topic])[topic].result(20)
         assert [member.client_id for member in group.members] == ["lane"]
         assert rebalances == ["assigned"]
@@ -184,7 +188,8 @@ def test_process_survives_repeated_kills_of_the_broker():
     The broker is librdkafka's mock: a real broker cannot be killed and started ten times within seconds.
     """
     command = [sys.executable, "-c", ASKS, str(KILLS)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    env = {name: value for name, value in os.environ.items() if name != VARIABLE}  # the mock has no TLS
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout.split()) == (0, ["7"]), done.stderr
 
 
@@ -204,22 +209,22 @@ def test_clients_from_before_a_broker_restart_keep_working(tmp_path: Path):
     broker = Broker(tmp_path)
     broker.start()
     try:
-        admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
-        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(20)
+        admin = broker_admin(broker.address, log_level=0)
+        admin.create_topics([NewTopic("penstock.t", 1, 1)])["penstock.t"].result(20)
         with closing(KafkaClients(broker.address)) as clients:
-            clients.group_reader("g").commit(offsets=[TopicPartition("t", 0, 0)], asynchronous=False)
-            clients.store("w", "t", [(b"k", b"1")], timeout_s=20)
-            assert clients.ends([("t", 0)]) == {("t", 0): 1}
-            before = clients.admin(), clients.group_reader("g")
+            clients.group_reader("penstock.g").commit(offsets=[TopicPartition("penstock.t", 0, 0)], asynchronous=False)
+            clients.store("w", "penstock.t", [(b"k", b"1")], timeout_s=20)
+            assert clients.ends([("penstock.t", 0)]) == {("penstock.t", 0): 1}
+            before = clients.admin(), clients.group_reader("penstock.g")
             broker.kill()
             with pytest.raises(KafkaException):
-                clients.ends([("t", 0)])
+                clients.ends([("penstock.t", 0)])
             broker.start()
-            assert answered(lambda: clients.ends([("t", 0)])) == {("t", 0): 1}
-            assert answered(lambda: clients.committed("g", [("t", 0)])) == {("t", 0): 0}
-            clients.store("w", "t", [(b"k", b"2")], timeout_s=20)
-            assert clients.ends([("t", 0)]) == {("t", 0): 2}
-            assert (clients.admin(), clients.group_reader("g")) == before
+            assert answered(lambda: clients.ends([("penstock.t", 0)])) == {("penstock.t", 0): 1}
+            assert answered(lambda: clients.committed("penstock.g", [("penstock.t", 0)])) == {("penstock.t", 0): 0}
+            clients.store("w", "penstock.t", [(b"k", b"2")], timeout_s=20)
+            assert clients.ends([("penstock.t", 0)]) == {("penstock.t", 0): 2}
+            assert (clients.admin(), clients.group_reader("penstock.g")) == before
     finally:
         broker.kill()
 

@@ -17,6 +17,7 @@ from controlplane.compute.processes import members, runs_python_workers, signal_
 from controlplane.compute.releases import ReleaseStore
 from controlplane.settings import control_settings
 from controlplane.topics import TopicCreator, cluster_plans
+from localbox.testing_kafka import role_env
 from tests.support.patience import Patience
 
 ROOT = Path(__file__).parents[3]
@@ -57,7 +58,8 @@ class Keepers:
     def __init__(self, root: Path, var: Path, kafka: str) -> None:
         self.files = ComputeFiles(var)
         self._release = ReleaseStore(var).pack(root)
-        self._env = os.environ | {"PENSTOCK_VAR": str(var), "PENSTOCK_KAFKA": kafka, "PYTHONPATH": str(ROOT)}
+        given = {"PENSTOCK_VAR": str(var), "PENSTOCK_KAFKA": kafka, "PYTHONPATH": str(ROOT)}
+        self._env = os.environ | given | role_env("cells")
         self._env.pop("DJANGO_SETTINGS_MODULE", None)
         self.log = var / "keeper.log"
         self.process = self.start()

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import TopicPartition
 
 from controlplane.lookups import publish
 from controlplane.lookups.publish import LookupPublisher
@@ -15,10 +14,11 @@ from controlplane.topics import TopicCreator, cluster_plans
 from dataplane.names import LOOKUP_TOPIC
 from dataplane.runtime.lookup_replicator import LookupReplicator
 from dataplane.tables.lookup_store import LookupStore
-from localbox.testing import Box
+from localbox.testing import Box, box_of
 from mgmt.lookups.row_files import NewRow
 from mgmt.models import LookupRow, LookupTable, User
 from mgmt.services import create_lookup_table, create_tenant, delete_lookup_table, put_row, remove_row, upload_rows
+from tests.support.kafka import admin_consumer, broker_admin
 from tests.support.patience import Patience
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -26,8 +26,8 @@ SEEN_S = 5.0
 
 
 @pytest.fixture(scope="module")
-def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
-    with Box(tmp_path_factory.mktemp("kafka"), only=["kafka"]) as box:
+def box() -> Iterator[Box]:
+    with box_of("kafka") as box:
         yield box
 
 
@@ -81,7 +81,7 @@ def rows(*keys: str) -> list[NewRow]:
 
 
 def end_of_topic(kafka: str) -> int:
-    consumer = Consumer({"bootstrap.servers": kafka, "group.id": "test"})
+    consumer = admin_consumer({"bootstrap.servers": kafka, "group.id": "test"})
     high: int = consumer.get_watermark_offsets(TopicPartition(LOOKUP_TOPIC, 0), timeout=10)[1]
     consumer.close()
     return high
@@ -149,7 +149,7 @@ def test_recreated_topic_gets_all_rows_again(broker: str, tmp_path: Path, table:
     publisher = LookupPublisher(broker)
     upload_rows(table=table, rows=rows("a", "b"), mode="merge")
     publisher.tick()
-    admin = AdminClient({"bootstrap.servers": broker, "log_level": 0})
+    admin = broker_admin(broker, log_level=0)
     admin.delete_topics([LOOKUP_TOPIC], operation_timeout=10)[LOOKUP_TOPIC].result()
     patience = Patience(20)
     while TopicCreator(broker).find([LOOKUP_TOPIC]):

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import TopicPartition
 from django.db import connection
 from pyroaring import BitMap64
 
@@ -18,6 +18,7 @@ from dataplane.ledger.sketch import LagSketch
 from dataplane.names import AUDIT_TOPIC
 from mgmt.models import AuditOffset, FactRow, LagRow, SettledOffset
 from tests.integration.controlplane.observing import observing, until
+from tests.support.kafka import admin_consumer, admin_producer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROOT = Path(__file__).parents[3]
@@ -28,7 +29,7 @@ class Writer:
     """Writer of audit records of one pipe: record n holds units from n * UNITS on, and as many lags."""
 
     def __init__(self, kafka: str, pipe: str) -> None:
-        self._producer = Producer({"bootstrap.servers": kafka, "linger.ms": 5})
+        self._producer = admin_producer({"bootstrap.servers": kafka, "linger.ms": 5})
         self._pipe = pipe
         self._bucket = int(time.time() // 60)
         self.written = 0
@@ -66,7 +67,7 @@ def writer(kafka: str, request: pytest.FixtureRequest) -> Writer:
 
 
 def end_of_audit(kafka: str, partition: int) -> int:
-    consumer = Consumer({"bootstrap.servers": kafka, "group.id": "penstock.test"})
+    consumer = admin_consumer({"bootstrap.servers": kafka, "group.id": "penstock.test"})
     try:
         return int(consumer.get_watermark_offsets(TopicPartition(AUDIT_TOPIC, partition), timeout=10)[1])
     finally:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from confluent_kafka.admin import AdminClient
 from django.conf import LazySettings
 
 from controlplane.observer.reader import AuditReader
@@ -27,6 +26,7 @@ from dataplane.names import AUDIT_PARTITIONS, LANE_KINDS, PURPOSES, WIRE_VERSION
 from loadgen.scripted import Received, Receiver, status
 from localbox.ports import free_ports
 from localbox.settings import ROOT
+from localbox.testing_kafka import role_env
 from mgmt.deliveries.queries.message_selection import MessageSelection
 from mgmt.deliveries.services.redrives import release_leftovers
 from mgmt.ledger.queries.ledger import accounts
@@ -46,6 +46,7 @@ from mgmt.services import (
 from tests.integration.controlplane.observing import observing, until
 from tests.integration.controlplane.test_provisioner_tick import provisioner_at
 from tests.support.crash_cells import LaneServer
+from tests.support.kafka import broker_admin
 from tests.support.keyed import KEYS, Keyed, numbers_of
 from tests.support.lane_server import Order
 from tests.support.sender import Acked, Sender
@@ -79,7 +80,9 @@ class Cells:
         }
         command = [sys.executable, "-m", "dataplane.ingest", "--replica", "ingest-1"]
         with (var / "ingest.log").open("wb") as log:
-            self._ingest = subprocess.Popen(command, cwd=ROOT, env=os.environ | self._env, stdout=log, stderr=log)
+            self._ingest = subprocess.Popen(
+                command, cwd=ROOT, env=os.environ | self._env | role_env("ingest"), stdout=log, stderr=log
+            )
         self.server = LaneServer(self._env)
         for name in self.names:
             for kind in LANE_KINDS:
@@ -134,7 +137,7 @@ def cells(kafka: str, tmp_path: Path, settings: LazySettings) -> Iterator[Cells]
     made = Cells(kafka, tmp_path, settings.PENSTOCK_FERNET_KEYS[0])
     yield made
     made.close()
-    admin = AdminClient({"bootstrap.servers": kafka})
+    admin = broker_admin(kafka)
     names = list(Topic.objects.values_list("name", flat=True))
     assert {cell_topic(cell, "ingest", n) for n, cell in enumerate(made.names, 1)} <= set(names)
     assert len(names) == 2 * len(PURPOSES)

@@ -11,14 +11,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import TopicPartition
 from django.db import connection
 
 from controlplane.compute.local import LocalCompute
 from controlplane.compute.port import DesiredApplication
 from controlplane.control_topic import ControlTopic
-from controlplane.kafka import admin_client
 from controlplane.locks import held
 from controlplane.provisioner.act import Effects
 from controlplane.provisioner.cell_change import ONE_CHANGE
@@ -47,6 +45,7 @@ from mgmt.services import (
     revoke_api_key,
 )
 from tests.integration.controlplane.records import control_records
+from tests.support.kafka import admin_consumer, broker_admin
 from tests.support.patience import Patience
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -73,7 +72,7 @@ def cell(kafka: str) -> Iterator[str]:
     register_release(release=RELEASE, wire=WIRE_VERSION, about="", now=datetime.now(UTC))
     Cell.objects.create(id=name, release_id=RELEASE)
     yield name
-    admin = AdminClient({"bootstrap.servers": kafka})
+    admin = broker_admin(kafka)
     for future in admin.delete_topics([cell_topic(name, purpose, 1) for purpose in PURPOSES]).values():
         future.exception()
 
@@ -166,7 +165,7 @@ def test_offsets_that_kafka_has_forgotten_are_restored_from_the_ledger(
     provisioner.tick()
     topic = Topic.objects.get(cell=cell, purpose="ingest").name
     group = lane_group(cell, "process")
-    admin = admin_client(kafka)
+    admin = broker_admin(kafka)
     for future in admin.delete_consumer_groups([group]).values():
         future.result()
     SettledOffset.objects.create(topic=topic, partition=1, offset=70)
@@ -178,7 +177,7 @@ def test_offsets_that_kafka_has_forgotten_are_restored_from_the_ledger(
 def committed_offsets(kafka: str, cell: str, group: str) -> list[int]:
     plans = first_readers(cell_plans(cell, 1, control_settings().topics), cell)[group]
     places = [TopicPartition(plan.name, number) for plan in plans for number in range(plan.partitions)]
-    consumer = Consumer({"bootstrap.servers": kafka, "group.id": group})
+    consumer = admin_consumer({"bootstrap.servers": kafka, "group.id": group})
     committed = consumer.committed(places, timeout=10)
     consumer.close()
     return [place.offset for place in committed]
@@ -187,7 +186,7 @@ def committed_offsets(kafka: str, cell: str, group: str) -> list[int]:
 def made_before(cell: str) -> None:
     """Reduce the cell to the topics of an earlier release."""
     rows = Topic.objects.filter(cell=cell, purpose__in=[*DELAYS_S, "signals"])
-    admin = admin_client(control_settings().kafka)
+    admin = broker_admin(control_settings().kafka)
     for future in admin.delete_topics([row.name for row in rows]).values():
         future.result()
     rows.delete()
@@ -207,7 +206,7 @@ def test_cell_of_an_earlier_release_gets_its_missing_topics(provisioner: Provisi
 def test_new_topics_wait_for_the_end_of_lanes_of_an_earlier_release(provisioner: Provisioner, kafka: str, cell: str):
     provisioner.tick()
     made_before(cell)
-    lane = Consumer({"bootstrap.servers": kafka, "group.id": lane_group(cell, "retrier")})
+    lane = admin_consumer({"bootstrap.servers": kafka, "group.id": lane_group(cell, "retrier")})
     lane.subscribe([cell_topic(cell, "retry-in", 1)])
     while not lane.assignment():
         lane.poll(0.1)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import TopicPartition
 
 from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.tables.records import EventTypesRecord
@@ -15,6 +15,7 @@ from tests.support.cluster import KEY, PIPE, TENANT, Cluster
 from tests.support.data_plane import until
 from tests.support.event_types import ORDER_1, ORDER_2, confluent, container, gilt, registered, subject
 from tests.support.ingest_replica import Replica, feeding_cluster
+from tests.support.kafka import admin_consumer, admin_producer
 
 TOPIC = "orders.typed"
 
@@ -49,7 +50,7 @@ def is_up(port: int) -> bool:
 
 def stored(cluster: Cluster) -> list[tuple[bytes, MessageMeta]]:
     """Return body and Meta of everything on the ingest topic, in its order."""
-    consumer = Consumer({"bootstrap.servers": cluster.kafka, "group.id": "test", "log_level": 3})
+    consumer = admin_consumer({"bootstrap.servers": cluster.kafka, "group.id": "test", "log_level": 3})
     partition = TopicPartition(cluster.topics["ingest"].name, 0, 0)
     _, high = consumer.get_watermark_offsets(partition, timeout=10)
     consumer.assign([partition])
@@ -98,7 +99,7 @@ def test_events_of_each_framing_are_stored_as_json_and_misfits_are_not_stored(cl
 
 @pytest.mark.timeout(300)
 def test_feed_continues_after_a_misfit_and_stores_it_with_its_reason(cluster: Cluster, tmp_path: Path):
-    producer = Producer({"bootstrap.servers": cluster.kafka, "acks": "all"})
+    producer = admin_producer({"bootstrap.servers": cluster.kafka, "acks": "all"})
     for body in (b'{"id":1}', b'{"id":"x"}', confluent(7, ORDER_1, {"id": 2}), b"\x00\x00", b'{"id":3}'):
         producer.produce(TOPIC, body, key="k")
     assert producer.flush(20) == 0

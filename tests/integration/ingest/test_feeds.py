@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import TopicPartition
 
 from dataplane.ledger.meta import read_meta
 from tests.support.cluster import PIPE, Cluster
 from tests.support.data_plane import until
 from tests.support.ingest_replica import Replica, feeding_cluster
+from tests.support.kafka import admin_consumer, admin_producer
 
 TOPIC = "orders.eu"
 
@@ -23,7 +24,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def produce(cluster: Cluster, first: int, count: int) -> None:
-    producer = Producer({"bootstrap.servers": cluster.kafka, "acks": "all"})
+    producer = admin_producer({"bootstrap.servers": cluster.kafka, "acks": "all"})
     for number in range(first, first + count):
         producer.produce(TOPIC, b'{"n":%d}' % number, key=f"k{number % 7}")
     assert producer.flush(20) == 0
@@ -31,7 +32,7 @@ def produce(cluster: Cluster, first: int, count: int) -> None:
 
 def ingested(cluster: Cluster) -> list[tuple[str, int, bytes]]:
     """Return (id, number, key) of everything on the ingest topic."""
-    consumer = Consumer({"bootstrap.servers": cluster.kafka, "group.id": "test", "log_level": 3})
+    consumer = admin_consumer({"bootstrap.servers": cluster.kafka, "group.id": "test", "log_level": 3})
     topic, found = cluster.topics["ingest"].name, []
     for partition in range(2):
         _, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)

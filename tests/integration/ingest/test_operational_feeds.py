@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import TopicPartition
 
 from dataplane.ingest.operational_feed import GROUP_PART
 from dataplane.ledger.meta import read_meta
@@ -17,6 +17,7 @@ from dataplane.names import OPERATIONAL_TOPIC
 from tests.support.cluster import PIPE, TENANT, Cluster, key_of
 from tests.support.data_plane import until
 from tests.support.ingest_replica import Replica, feeding_cluster
+from tests.support.kafka import admin_consumer, admin_producer
 from tests.support.topic_reader import read_topic
 
 OTHER_PIPE, OTHER_TENANT = "pipe_other", "ten_other"
@@ -47,7 +48,7 @@ class Publisher:
     """Publishes operational events of both tenants, and remembers those that each pipe should get."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._producer = Producer({"bootstrap.servers": cluster.kafka, "acks": "all"})
+        self._producer = admin_producer({"bootstrap.servers": cluster.kafka, "acks": "all"})
         self.expected: dict[str, list[str]] = {PIPE: [], OTHER_PIPE: []}
 
     def publish(self, number: int) -> None:
@@ -83,7 +84,7 @@ def ingested(cluster: Cluster, pipe: str) -> list[Seen]:
 def has_begun(cluster: Cluster, pipe: str) -> bool:
     """Return True if the first offset of a pipe's source is committed."""
     group = f"penstock.{pipe}.{SOURCE}.{GROUP_PART}"
-    consumer = Consumer({"bootstrap.servers": cluster.kafka, "group.id": group, "log_level": 3})
+    consumer = admin_consumer({"bootstrap.servers": cluster.kafka, "group.id": group, "log_level": 3})
     (known,) = consumer.committed([TopicPartition(OPERATIONAL_TOPIC, 0)], timeout=10)
     consumer.close()
     return bool(known.offset >= 0)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import TopicPartition
 
 from dataplane.ingest.table_feed import TableFeedKey
 from dataplane.ledger.meta import read_meta
@@ -19,6 +19,7 @@ from dataplane.tables.lookups import VERSIONS_PER_US, encode_row, row_key
 from tests.support.cluster import PIPE, Cluster
 from tests.support.data_plane import until
 from tests.support.ingest_replica import Replica, feeding_cluster
+from tests.support.kafka import admin_consumer, admin_producer
 from tests.support.topic_reader import read_topic
 
 TABLE = "tab_users"
@@ -50,7 +51,7 @@ class Writer:
     """Writes rows as a destination of type table does, and remembers the version of each."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._producer = Producer({"bootstrap.servers": cluster.kafka, "acks": "all"})
+        self._producer = admin_producer({"bootstrap.servers": cluster.kafka, "acks": "all"})
         self.last: dict[str, tuple[int, Any]] = {}
         self._count = 0
 
@@ -86,7 +87,7 @@ def has_begun(cluster: Cluster, source: str, prefix: str) -> bool:
     """Return True if the first position of a source is committed."""
     group_parts = TableFeedKey(PIPE, source, "", "users", "now", prefix).group_parts
     group = ".".join(["penstock", PIPE, source, *group_parts])
-    consumer = Consumer({"bootstrap.servers": cluster.kafka, "group.id": group, "log_level": 3})
+    consumer = admin_consumer({"bootstrap.servers": cluster.kafka, "group.id": group, "log_level": 3})
     (known,) = consumer.committed([TopicPartition(LOOKUP_TOPIC, 0)], timeout=10)
     consumer.close()
     return bool(known.offset >= 0)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Message, TopicPartition
 from confluent_kafka.admin import ConfigResource, ResourceType
 
 from controlplane.settings import control_settings
@@ -16,6 +16,7 @@ from dataplane.names import LOOKUP_TOPIC, output_topic
 from dataplane.spec import TopicDestination
 from dataplane.tables.lookups import encode_row, row_key
 from mgmt.pipes.topics import output_plan
+from tests.support.kafka import admin_consumer
 from tests.support.lane_plane import LanePlane
 from tests.support.plane import until
 
@@ -48,7 +49,7 @@ def pushed(plane: LanePlane) -> list[tuple[str, str, Any]]:
 
 
 def records(plane: LanePlane, topic: str) -> Sequence[Message]:
-    consumer = Consumer({"bootstrap.servers": plane.cluster.kafka, "group.id": "test", "log_level": 3})
+    consumer = admin_consumer({"bootstrap.servers": plane.cluster.kafka, "group.id": "test", "log_level": 3})
     place, found = TopicPartition(topic, 0, 0), list[Message]()
     _, high = consumer.get_watermark_offsets(place, timeout=10)
     consumer.assign([place])

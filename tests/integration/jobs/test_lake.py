@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import duckdb
 import pytest
-from confluent_kafka import Producer
 from deltalake import DeltaTable
 
+from controlplane.kafka_access.acls import KafkaRole
 from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.units import position_of
 from dataplane.names import WIRE_VERSION, Purpose
@@ -27,11 +27,13 @@ from dataplane.spec import destination_of, parse_pipe_spec
 from dataplane.tables.records import DestinationRecord, PlanRecord, RegisteredSchema
 from localbox.settings import ROOT, settings_from
 from localbox.spark import ensure_spark, spark_env
+from localbox.testing_kafka import role_env
 from tests.integration.jobs.typed_orders import BIG, FIRST, ORDERS, PROBES, SECOND, TYPED, VERSIONS, encoded
 from tests.support.broker import Broker
 from tests.support.cluster import PIPE, TENANT, Cluster
 from tests.support.data_plane import until
 from tests.support.doc_blocks import documented
+from tests.support.kafka import admin_producer
 from tests.support.sizes import LAKE_KILLS
 
 NOW_US: Final = (int(time.time()) - 86_400) // 3_600 * 3_600_000_000  # the start of an hour, yesterday
@@ -58,7 +60,7 @@ class Lake:
         self.cluster.add_pipe(ORDERS, "", {"lake": {"type": "lake"}})
         self.path = var / "lake" / TENANT / PIPE / "lake"
         self.orders = var / "lake" / TENANT / ORDERS / "lake"
-        self._producer = Producer({"bootstrap.servers": kafka, "acks": "all", "enable.idempotence": True})
+        self._producer = admin_producer({"bootstrap.servers": kafka, "acks": "all", "enable.idempotence": True})
         box = settings_from(os.environ, dotenv=None)
         ensure_spark(box)
         self._spark_env = spark_env(box)
@@ -69,7 +71,7 @@ class Lake:
         command = [sys.executable, "-m", "tests.support.queries_process", self.cluster.cell, "lake"]
         with (self.var / "queries.log").open("ab") as log:
             self._process = subprocess.Popen(
-                command, cwd=ROOT, env=self._env(), stdout=log, stderr=log, start_new_session=True
+                command, cwd=ROOT, env=self._env("cells"), stdout=log, stderr=log, start_new_session=True
             )
 
     def recompute(self, *arguments: str, pipe: str = PIPE) -> str:
@@ -78,7 +80,7 @@ class Lake:
         done = subprocess.run(
             [*command, *arguments],
             cwd=ROOT,
-            env=self._env(),
+            env=self._env("control"),  # as `make lake-recompute`
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,
@@ -87,11 +89,11 @@ class Lake:
         assert done.returncode == 0, done.stderr[-3_000:]
         return done.stdout
 
-    def _env(self) -> dict[str, str]:
+    def _env(self, role: KafkaRole) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
         env = inherited | self.cluster.env(str(self.var), 0) | self._spark_env
         env |= {"PENSTOCK_LAKE_EVERY_S": "0.2", "PYTHONPATH": f"{ROOT}:{ROOT / 'platform'}"}
-        return env | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+        return env | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"} | role_env(role)
 
     def kill(self) -> None:
         """Send SIGKILL to Python and the JVM at once."""

@@ -15,16 +15,18 @@ from typing import Any, Final
 
 import psutil
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 
 from dataplane.jobs.rescaling import state_partitions
 from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.names import WIRE_VERSION, Purpose, query_group
 from localbox.settings import ROOT, settings_from
 from localbox.spark import ensure_spark, spark_env
+from localbox.testing_kafka import role_env
 from tests.support.broker import Broker
 from tests.support.cluster import PIPE, Cluster
 from tests.support.data_plane import until
+from tests.support.kafka import admin_consumer
 from tests.support.sizes import STATE_EVENTS, STATE_KILLS
 from tests.support.state_campaign import DEDUP, PARTITIONS, WINDOWS, Answers, Events, differences, write
 
@@ -46,7 +48,7 @@ class Queries:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
         self._env = inherited | cluster.env(str(var), 0) | spark_env(box)
         self._env |= {"PYTHONPATH": f"{ROOT}:{ROOT / 'platform'}", "PYSPARK_PYTHON": sys.executable}
-        self._env |= {"SPARK_LOCAL_IP": "127.0.0.1"}
+        self._env |= {"SPARK_LOCAL_IP": "127.0.0.1"} | role_env("cells")
         self._process: subprocess.Popen[bytes] | None = None
         self.most_bytes = 0
         self._ending = threading.Event()
@@ -108,7 +110,7 @@ class Queries:
         topic = self._cluster.topics[QUERIES[query]]
         places = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
         group = {"bootstrap.servers": self._cluster.kafka, "group.id": query_group(self._cluster.cell, query)}
-        with contextlib.closing(Consumer(group | {"log_level": 0})) as reader:
+        with contextlib.closing(admin_consumer(group | {"log_level": 0})) as reader:
             read = sum(entry.offset for entry in reader.committed(places, timeout=30))
             return float(read / sum(reader.get_watermark_offsets(place, timeout=30)[1] for place in places))
 

@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 
 import duckdb
 import pytest
-from confluent_kafka import Producer
 from deltalake import DeltaTable
 
 from dataplane.ingest.stamp import key_bytes
@@ -27,8 +26,10 @@ from dataplane.spec.windows import WINDOW_SOURCE
 from dataplane.tables.records import PlanRecord
 from localbox.settings import ROOT, settings_from
 from localbox.spark import ensure_spark, spark_env
+from localbox.testing_kafka import role_env
 from tests.support.broker import Broker
 from tests.support.cluster import TENANT, Cluster
+from tests.support.kafka import admin_producer
 
 SALES: Final = "pipe_sales"
 SPEC: Final[dict[str, Any]] = {
@@ -106,14 +107,14 @@ class Table:
         self.cluster.add_pipe(SALES, "", SPEC["destinations"], **{k: SPEC[k] for k in ("dedup", "windows")})
         corrected = parse_pipe_spec({**SPEC, "normalize": CORRECTED})
         self.cluster.publish(PlanRecord(SALES, 2, corrected, self.cluster.version()))
-        self._producer = Producer({"bootstrap.servers": kafka, "acks": "all"})
+        self._producer = admin_producer({"bootstrap.servers": kafka, "acks": "all"})
         self._offsets = [0, 0]
         box = settings_from(os.environ, dotenv=None)
         ensure_spark(box)
         self._env = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
         self._env |= self.cluster.env(str(var), 0) | spark_env(box)
         self._env |= {"PYTHONPATH": f"{ROOT}:{ROOT / 'platform'}", "PYSPARK_PYTHON": sys.executable}
-        self._env |= {"SPARK_LOCAL_IP": "127.0.0.1"}
+        self._env |= {"SPARK_LOCAL_IP": "127.0.0.1"} | role_env("control")  # as `make lake-recompute`
 
     def store(self, sale: Sale) -> int:
         """Put an event on the ingest topic, as ingest does; return its position."""

@@ -11,6 +11,7 @@ import pytest
 from controlplane.compute.files import ComputeFiles
 from localbox.supervisor import living
 from localbox.testing import Box, box_of
+from localbox.testing_kafka import role_env
 from tests.support.cluster import Cluster, key_of
 from tests.support.ledger_checks import AuditReader, Whole
 from tests.support.plane import until
@@ -31,7 +32,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def box(cluster: Cluster) -> Iterator[Box]:
-    with box_of("ingest-1", "ingest-2", env={"PENSTOCK_KAFKA": cluster.kafka}) as running:
+    with box_of("ingest-1", "ingest-2", env={"PENSTOCK_KAFKA": cluster.kafka} | role_env("ingest")) as running:
         yield running
 
 

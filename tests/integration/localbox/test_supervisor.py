@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from localbox.end_processes import marked
 from localbox.managed_process import ManagedProcess
@@ -22,6 +22,7 @@ from localbox.settings import settings_from
 from localbox.state import ProcessIdentity, read_snapshot
 from localbox.supervisor import living, state_file
 from localbox.testing import ROOT, Box, box_of
+from tests.support.kafka import broker_admin
 from tests.support.patience import Patience
 
 
@@ -165,13 +166,13 @@ def test_unknown_program_is_refused_in_one_sentence(box: Box):
 
 def test_kafka_and_postgres_keep_their_data_across_down_and_up():
     with box_of("postgres", "kafka") as box:
-        admin = AdminClient({"bootstrap.servers": box.env["PENSTOCK_KAFKA"]})
+        admin = broker_admin(box.env["PENSTOCK_KAFKA"])
         admin.create_topics([NewTopic("kept", num_partitions=3)])["kept"].result(30)
         with psycopg.connect(box.env["DATABASE_URL"], autocommit=True) as connection:
             connection.execute("create table kept (n int)")
         box.stop()
         box.start()
-        topics = AdminClient({"bootstrap.servers": box.env["PENSTOCK_KAFKA"]}).list_topics(timeout=30).topics
+        topics = broker_admin(box.env["PENSTOCK_KAFKA"]).list_topics(timeout=30).topics
         assert len(topics["kept"].partitions) == 3
         with psycopg.connect(box.env["DATABASE_URL"]) as connection:
             assert connection.execute("select count(*) from kept").fetchone() == (0,)

@@ -27,9 +27,11 @@ from dataplane.tables.records import RedriveRecord
 from dataplane.tables.redrives import REDRIVE_PREFIX, RedriveProgress, decode_progress, encode_offsets
 from dataplane.tables.signals import SIGNAL_VERSION, BreakerState, DestinationSignal, encode_signal, signal_key
 from localbox.settings import ROOT
+from localbox.testing_kafka import role_env
 from tests.support.broker import Broker
 from tests.support.cluster import Cluster, broker_for_cells
 from tests.support.data_plane import until
+from tests.support.kafka import admin_consumer
 from tests.support.patience import Patience
 from tests.support.watch import Heartbeats
 
@@ -59,7 +61,7 @@ class Retrier:
         urls = {name: {"url": "http://127.0.0.1:1/"} for name in ("crm", "log", "held", "dead", "healthy")}
         self.cluster.publish_destinations(self._pipe, urls)
         path = os.pathsep.join((str(ROOT), str(ROOT / "platform")))
-        self._env = os.environ | {"PYTHONPATH": path} | self.cluster.env(str(var), 1)
+        self._env = os.environ | {"PYTHONPATH": path} | self.cluster.env(str(var), 1) | role_env("cells")
         self._log = var / "lane.log"
         self._lanes: dict[int, subprocess.Popen[bytes]] = {}
         self._heartbeats = Heartbeats(kafka, cell)
@@ -187,7 +189,7 @@ class Retrier:
     def _reader(self, purpose: Purpose) -> Consumer:
         topic = self.cluster.topics[purpose]
         settings = {"bootstrap.servers": self.cluster.kafka, "group.id": "retrier-out", "log_level": 3}
-        reader = Consumer(settings | {"fetch.wait.max.ms": 10, "enable.auto.commit": False})
+        reader = admin_consumer(settings | {"fetch.wait.max.ms": 10, "enable.auto.commit": False})
         reader.assign([TopicPartition(topic.name, number, 0) for number in range(topic.partitions)])
         return reader
 

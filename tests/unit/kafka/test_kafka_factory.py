@@ -2,7 +2,7 @@
 
 import ast
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import pytest
@@ -13,10 +13,17 @@ from localbox.settings import ROOT
 
 CLIENTS: Final = {"Producer", "Consumer", "AdminClient"}
 PLANES: Final = ("controlplane", "dataplane", "mgmt", "platform")
+TESTS: Final = tuple(f"tests/{folder}" for folder in ("e2e", "faults", "integration", "support"))
 FREE: Final = {
     "dataplane/kafka_clients.py",
     "dataplane/ingest/feeds.py",  # clusters of customers, with settings of their own
     "platform/localbox/demo/account.py",  # imports nothing of Penstock, and reads the setting itself
+}
+FREE_IN_TESTS: Final = {
+    "tests/support/kafka.py",
+    "tests/support/secured.py",  # signs in as the user that a test names
+    "tests/support/librdkafka.py",  # a mock broker, which has no TLS
+    "tests/support/raw_headers.py",
 }
 SERVERS: Final = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
 
@@ -45,11 +52,19 @@ def test_clients_are_found():
     assert sorted(clients_made_in(code)) == [1, 2, 3, 5]
 
 
+def makers(folders: Iterable[str]) -> set[str]:
+    """Return the files in these folders that make clients."""
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
+    assert len(files) > 200
+    return {str(file.relative_to(ROOT)) for file in files if list(clients_made_in(file.read_text()))}
+
+
 def test_only_the_factory_makes_clients():
-    files = [file for plane in PLANES for file in (ROOT / plane).rglob("*.py")]
-    assert len(files) > 300
-    made = {str(file.relative_to(ROOT)) for file in files if list(clients_made_in(file.read_text()))}
-    assert made == FREE, "use dataplane.kafka_clients"
+    assert makers(PLANES) == FREE, "use dataplane.kafka_clients"
+
+
+def test_clients_of_tests_sign_in_to_a_secured_kafka():
+    assert makers(TESTS) == FREE_IN_TESTS, "use tests.support.kafka"
 
 
 def test_spark_signs_in_wherever_it_names_brokers():

@@ -98,8 +98,7 @@ def test_kills_of_the_mirror_leave_every_record_once_at_its_offset(regions: TwoR
     cluster = cell(brokers, "killed")
     with Load(cluster) as load:
         for _ in range(KILLS):
-            before = regions.progress()
-            until(lambda: regions.progress().copied and regions.progress().at_us > before.at_us, "it copies", 60)
+            regions.wait_copying()
             time.sleep(0.3)  # the kill hits it in the middle of copying
             regions.mirror.kill()
             regions.mirror.start()
@@ -202,9 +201,7 @@ def test_states_by_key_are_mirrored_in_order(regions: TwoRegions, brokers: tuple
     for _ in range(3):
         cluster.publish_cell()
     regions.wait_mirrored()
-    newest: list[dict[bytes, bytes | None]] = []
-    for broker in brokers:
-        newest.append({m.key(): m.value() for m in read_topic(broker.address, CONTROL_TOPIC, 1)})
+    newest = [{m.key(): m.value() for m in read_topic(one.address, CONTROL_TOPIC, 1)} for one in brokers]
     assert newest[0] == newest[1]
     assert newest[0]
 

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -77,6 +77,16 @@ class TwoRegions:
     def progress(self) -> MirrorProgress:
         return self.records().progress or MirrorProgress("waiting", "", 0)
 
+    def wait_copying(self, limit_s: float = 60.0) -> None:
+        """Wait until the mirror that runs now reports that it has copied something."""
+        before_us = self.progress().at_us
+
+        def is_copying() -> bool:
+            progress = self.progress()
+            return progress.at_us > before_us and progress.state == "copying" and progress.copied > 0
+
+        until(is_copying, "the mirror copies", limit_s, seen=self.progress)
+
     def wait_mirrored(self, limit_s: float = 60.0) -> None:
         """Wait until the standby cluster has all that the active one has now."""
         layouts = [one for one in self.active.layouts().values() if one.is_copied]
@@ -95,7 +105,7 @@ class TwoRegions:
         command = [sys.executable, str(ROOT / "manage.py"), "region", *words]
         return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=120)
 
-    def _environment(self, *, after_failover: bool = False) -> Mapping[str, str]:
+    def _environment(self, *, after_failover: bool = False) -> dict[str, str]:
         first, second = (one.address for one in (self.brokers[::-1] if after_failover else self.brokers))
         return {"PENSTOCK_KAFKA": first, "PENSTOCK_STANDBY_KAFKA": second}
 

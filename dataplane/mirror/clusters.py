@@ -12,7 +12,7 @@ from dataplane.addresses import DEFAULT_KAFKA
 from dataplane.kafka_clients import make_admin_client, make_consumer, make_producer
 from dataplane.kafka_errors import STALE_METADATA, raise_first_error
 from dataplane.kafka_settings import kafka_settings
-from dataplane.mirror.positions import MirrorError
+from dataplane.mirror.positions import GroupOffset, GroupOffsets, MirrorError
 from dataplane.mirror.records import MirrorRecords
 from dataplane.mirror.selection import TopicLayout, is_own_topic
 from dataplane.names import MIRROR_TOPIC, PartitionKey
@@ -116,15 +116,15 @@ class MirrorCluster:
         """Return the first offset that each partition still has."""
         return self._offsets(list(places), OFFSET_BEGINNING)
 
-    def committed(self, group: str, places: Iterable[PartitionKey]) -> dict[PartitionKey, int]:
+    def committed(self, group: str, places: Iterable[PartitionKey]) -> dict[PartitionKey, GroupOffset]:
         """Return the committed offsets of a group, negative where it has none."""
         found = self.group(group).committed([TopicPartition(*place) for place in places], timeout=REQUEST_S)
         raise_first_error(found)
-        return {(one.topic, one.partition): int(one.offset) for one in found}
+        return {(one.topic, one.partition): GroupOffset(int(one.offset), one.metadata or "") for one in found}
 
-    def commit(self, group: str, offsets: Mapping[PartitionKey, int]) -> None:
+    def commit(self, group: str, offsets: GroupOffsets) -> None:
         """Commit offsets for a group, which must have no members."""
-        asked = [TopicPartition(*place, offset) for place, offset in offsets.items()]
+        asked = [TopicPartition(*place, one.offset, one.metadata or None) for place, one in offsets.items()]
         raise_first_error(self.group(group).commit(offsets=asked, asynchronous=False) or [])
 
     def store(self, key: bytes, value: bytes) -> None:

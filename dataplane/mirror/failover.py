@@ -11,7 +11,7 @@ from msgspec import Struct
 from dataplane.ledger.meta import read_meta
 from dataplane.ledger.units import format_position, position_of
 from dataplane.mirror.clusters import REQUEST_S, MirrorCluster
-from dataplane.mirror.positions import MirrorError, by_topic
+from dataplane.mirror.positions import GroupOffset, MirrorError, by_topic
 from dataplane.mirror.records import (
     PROMOTION_KEY,
     MirrorProgress,
@@ -144,10 +144,10 @@ def _complete_offsets(
     to_read: dict[str, int] = {}
     for group, places in groups_of(layouts.values()).items():
         committed = standby.committed(group, places)
-        first = standby.begins([place for place, offset in committed.items() if offset < 0])
-        if first:
+        begins = standby.begins([place for place, one in committed.items() if one.offset < 0])
+        if first := {place: GroupOffset(offset) for place, offset in begins.items()}:
             standby.commit(group, first)
-        to_read[group] = sum(ends[place] - (committed | first)[place] for place in places)
+        to_read[group] = sum(ends[place] - (committed | first)[place].offset for place in places)
     return to_read
 
 

@@ -2,15 +2,25 @@
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from dataplane.names import PartitionKey
 
 Ends = Mapping[PartitionKey, int]  # the offset after the last record of each partition
-Committed = Mapping[str, Mapping[PartitionKey, int]]  # offsets by group
 _SECOND_US: Final = 1_000_000
+
+
+class GroupOffset(NamedTuple):
+    """Committed offset of a group, negative if there is none. `metadata`: as the group wrote it, such as a query's."""
+
+    offset: int
+    metadata: str = ""
+
+
+GroupOffsets = Mapping[PartitionKey, GroupOffset]
+Committed = Mapping[str, GroupOffsets]  # by group
 
 
 class MirrorError(Exception):
@@ -113,12 +123,12 @@ def has_reached(stored: Ends, ends: Ends) -> bool:
     return all(stored.get(place, 0) >= end for place, end in ends.items())
 
 
-def new_offsets(cut: Committed, known: Committed) -> dict[str, dict[PartitionKey, int]]:
+def new_offsets(cut: Committed, known: Committed) -> dict[str, dict[PartitionKey, GroupOffset]]:
     """Return those offsets of a cut, by group, that the standby cluster does not have; none is negative."""
-    found: dict[str, dict[PartitionKey, int]] = {}
+    found: dict[str, dict[PartitionKey, GroupOffset]] = {}
     for group, offsets in cut.items():
         before = known.get(group, {})
-        changed = {place: offset for place, offset in offsets.items() if 0 <= offset != before.get(place)}
+        changed = {place: one for place, one in offsets.items() if one.offset >= 0 and one != before.get(place)}
         if changed:
             found[group] = changed
     return found

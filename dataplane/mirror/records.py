@@ -52,11 +52,26 @@ class Promotion(Struct, frozen=True):
     stored: PartitionOffsets = {}
 
 
+def age_of(now_us: int, at_us: int) -> str:
+    """Return how long ago a time was; `never` for 0. Pure."""
+    return f"{max(0, now_us - at_us) / 1e6:.1f} s ago" if at_us else "never"
+
+
 class MirrorRecords(Struct):
     """The newest records of the topic."""
 
     progress: MirrorProgress | None = None
     promotion: Promotion | None = None
+
+    def summary(self, now_us: int) -> str:
+        """Return the state of the mirror in one line."""
+        if self.promotion is not None:
+            return f"the standby cluster was promoted {age_of(now_us, self.promotion.at_us)}"
+        if (progress := self.progress) is None:
+            return "has never reported"
+        behind = sum(topic.behind for topic in progress.topics.values())
+        ages = f"complete {age_of(now_us, progress.complete_us)}, reported {age_of(now_us, progress.at_us)}"
+        return f"{progress.state}, {behind} behind, {ages}" + (f": {progress.error}" if progress.error else "")
 
     def apply(self, messages: Iterable[Message]) -> None:
         """Take further records, in order. A record of a later release is read without its new fields."""

@@ -10,7 +10,7 @@ import msgspec
 from confluent_kafka import Consumer, KafkaException
 
 from dataplane.mirror.clusters import MirrorAddresses, MirrorCluster, first_line
-from dataplane.mirror.positions import ConsistentCut, PartitionCopy, TopicDelay, by_topic, new_offsets
+from dataplane.mirror.positions import ConsistentCut, GroupOffset, PartitionCopy, TopicDelay, by_topic, new_offsets
 from dataplane.mirror.records import PROGRESS_KEY, MirrorProgress, MirrorRecords, TopicProgress
 from dataplane.mirror.selection import TopicLayout, groups_of, metric_label
 from dataplane.names import MIRROR_TOPIC, PartitionKey
@@ -42,7 +42,7 @@ class MirrorWatcher:
         self._copies: Mapping[PartitionKey, PartitionCopy] = {}
         self._delays: dict[str, TopicDelay] = {}
         self._cut: ConsistentCut | None = None
-        self._committed: dict[str, dict[PartitionKey, int]] = {}
+        self._committed: dict[str, dict[PartitionKey, GroupOffset]] = {}
         self._checkpoint_us = self._copied = 0
         self._records = MirrorRecords()
         self._records_reader: Consumer | None = None

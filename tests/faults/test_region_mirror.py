@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewPartitions, NewTopic
 
 from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
+from dataplane.mirror.positions import GroupOffset
 from dataplane.mirror.topics import content
 from dataplane.names import AUDIT_TOPIC, CONTROL_TOPIC, PartitionKey, lane_group, output_topic
 from tests.support.broker import Broker
@@ -182,16 +183,16 @@ def test_committed_offsets_follow_only_after_the_records_below_them(
     for number in range(100):
         send_event(cluster.producer, ingest, number)
     assert cluster.producer.flush(20) == 0
-    regions.active.commit(group, {(ingest, 0): 60})
+    regions.active.commit(group, {(ingest, 0): GroupOffset(60, "read")})
     until(lambda: ingest in regions.standby.partitions(), "the topic is on the standby cluster")
 
-    def committed() -> int:
+    def committed() -> GroupOffset:
         return regions.standby.committed(group, [(ingest, 0)])[ingest, 0]
 
-    until(lambda: committed() == 60, "the offset is committed on the standby cluster", 30, seen=committed)
+    until(lambda: committed() == (60, "read"), "the offset is committed on the standby cluster", 30, seen=committed)
     assert regions.progress().checkpoint_us > 0
-    regions.active.commit(group, {(ingest, 0): 100})
-    until(lambda: committed() == 100, "and the next one", 30, seen=committed)
+    regions.active.commit(group, {(ingest, 0): GroupOffset(100)})
+    until(lambda: committed() == (100, ""), "and the next one", 30, seen=committed)
 
 
 @pytest.mark.timeout(600)

@@ -25,10 +25,8 @@ from dataplane.mirror.failover import (
     unmirrored_events,
 )
 from dataplane.mirror.positions import MirrorError
-from dataplane.mirror.records import Promotion
+from dataplane.mirror.records import Promotion, age_of
 from mgmt.models import Topic
-
-US = 1_000_000
 
 
 class Command(BaseCommand):
@@ -83,14 +81,9 @@ class Command(BaseCommand):
         state = read_state(active, standby)
         self.stdout.write(f"active cluster   {active.address.servers}: {_activity(state)}")
         self.stdout.write(f"standby cluster  {standby.address.servers}")
-        if (promotion := state.records.promotion) is not None:
-            self.stdout.write(f"promoted         {_age(state, promotion.at_us)}")
+        self.stdout.write(f"mirror           {state.records.summary(state.now_us)}")
         if (progress := state.records.progress) is None:
-            self.stdout.write("mirror           has never reported")
             return
-        self.stdout.write(f"mirror           {progress.state}, reported {_age(state, progress.at_us)}")
-        if progress.error:
-            self.stdout.write(f"problem          {progress.error}")
         self.stdout.write(f"complete         everything stored until {_age(state, progress.complete_us)} is mirrored")
         self.stdout.write(f"checkpoint       committed offsets of {_age(state, progress.checkpoint_us)}")
         self.stdout.write(f"behind           {state.behind} messages")
@@ -183,4 +176,4 @@ def _activity(state: RegionState) -> str:
 
 
 def _age(state: RegionState, at_us: int) -> str:
-    return f"{(state.now_us - at_us) / US:.1f} s ago" if at_us else "never"
+    return age_of(state.now_us, at_us)

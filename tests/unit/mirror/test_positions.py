@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from dataplane.mirror.positions import (
     ConsistentCut,
     DivergedError,
+    GroupOffset,
     PartitionCopy,
     TopicDelay,
     by_topic,
@@ -110,15 +111,17 @@ def test_delay_of_a_topic_without_new_records_is_the_age_of_the_last_look():
 
 
 def test_cut_waits_for_the_outputs_of_what_is_committed():
-    cut = ConsistentCut({"penstock.c1.process": {PLACE: 50}}, {PLACE: 60, OTHER: 48}, 0)
+    cut = ConsistentCut({"penstock.c1.process": {PLACE: GroupOffset(50)}}, {PLACE: 60, OTHER: 48}, 0)
     assert not cut.is_complete({PLACE: 60, OTHER: 47}), "an output of a committed record may be missing"
     assert not cut.is_complete({PLACE: 60}), "a partition that is not copied yet"
     assert cut.is_complete({PLACE: 61, OTHER: 48})
 
 
 def test_only_offsets_that_changed_are_committed_and_none_where_there_is_none():
-    cut = {"process": {PLACE: 5}, "transmit": {OTHER: -1001}, "retrier": {OTHER: 7}}
-    assert new_offsets(cut, {"process": {PLACE: 4}, "retrier": {OTHER: 7}}) == {"process": {PLACE: 5}}
+    five = GroupOffset(5, "metadata counts, too")
+    cut = {"process": {PLACE: five}, "transmit": {OTHER: GroupOffset(-1001)}, "retrier": {OTHER: GroupOffset(7)}}
+    known = {"process": {PLACE: GroupOffset(5)}, "retrier": {OTHER: GroupOffset(7)}}
+    assert new_offsets(cut, known) == {"process": {PLACE: five}}
 
 
 def test_offsets_are_grouped_by_the_named_topics():

@@ -42,6 +42,7 @@ class RegionMirror:
                     if first_line(exc) != self.watcher.problem:
                         log.error("the mirror waits: %s", first_line(exc))
                     self.watcher.problem = first_line(exc)
+                    self.watcher.check()
                     ended.wait(pause_s)
                     pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         finally:
@@ -61,6 +62,7 @@ class RegionMirror:
         try:
             while not (ended.is_set() or self.watcher.has_new_layout or self.watcher.is_promoted):
                 copier.copy()
+                self.watcher.check()
             copier.flush()
         finally:
             copier.close()

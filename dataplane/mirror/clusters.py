@@ -124,7 +124,7 @@ class MirrorCluster:
 
     def commit(self, group: str, offsets: GroupOffsets) -> None:
         """Commit offsets for a group, which must have no members."""
-        asked = [TopicPartition(*place, one.offset, one.metadata or None) for place, one in offsets.items()]
+        asked = [TopicPartition(*place, *one) for place, one in offsets.items()]
         raise_first_error(self.group(group).commit(offsets=asked, asynchronous=False) or [])
 
     def store(self, key: bytes, value: bytes) -> None:
@@ -142,18 +142,18 @@ class MirrorCluster:
             raise KafkaException(failed[0])
 
     def read_records(self) -> MirrorRecords:
-        """Return the newest records of the mirror's topic; none if there is no such topic."""
+        """Return the newest records of the mirror's topic; none if there is no such topic. Raises MirrorError."""
         records = MirrorRecords()
         if MIRROR_TOPIC not in self.partitions():
             return records
         reader = self.follow_records()
         try:
-            while messages := reader.consume(1_000, REQUEST_S):
-                records.apply(messages)
-                if messages[-1].error() is not None:  # the end, or an error that the caller's next try meets again
-                    break
+            while (message := reader.poll(REQUEST_S)) is not None and message.error() is None:
+                records.apply([message])
         finally:
             reader.close()
+        if message is None or message.error().code() != KafkaError._PARTITION_EOF:
+            raise MirrorError(f"cannot read {MIRROR_TOPIC}: {message.error().str() if message else 'no answer'}")
         return records
 
     def follow_records(self) -> Consumer:
@@ -234,8 +234,9 @@ class MirrorCluster:
         try:
             return self._offsets_at(places, at)
         except KafkaException as exc:
-            if exc.args[0].code() not in STALE_METADATA:
+            if exc.args[0].code() not in (*STALE_METADATA, KafkaError._UNKNOWN_PARTITION):
                 raise
+            self._groups.pop(_GROUP).close()  # a new client knows new partitions, too
         return self._offsets_at(places, at)
 
     def _offsets_at(self, places: list[PartitionKey], at: int) -> dict[PartitionKey, int]:

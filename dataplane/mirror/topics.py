@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 SETTLE_S: Final = 1.0  # a killed mirror's last requests reach the standby cluster within this time
 VERIFIED: Final = 1  # records before the end of each partition that are compared with their originals
-_MIRROR_CONFIG: Final = {"cleanup.policy": "compact", "segment.ms": "3600000"}
+_MIRROR_CONFIG: Final = {"cleanup.policy": "compact", "segment.ms": "600000", "min.cleanable.dirty.ratio": "0.01"}
 
 
 def ensure_topics(active: Mapping[str, TopicLayout], standby: MirrorCluster) -> None:

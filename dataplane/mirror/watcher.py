@@ -49,6 +49,8 @@ class MirrorWatcher:
         self._steps = (self._read_promotion, self._report_copying, self._look, self._checkpoint, self._compare_layouts)
         self._due: dict[Callable[[], None], float] = {}
         self._error = ""  # of the last look
+        self._crash: Exception | None = None
+        self._reported = ""
         self.problem = "starting"  # why no session runs; "" while one does
         self.is_promoted = self.has_new_layout = False
 
@@ -94,7 +96,18 @@ class MirrorWatcher:
         if self._checkpoint_us:
             yield MetricReading("penstock_mirror_checkpoint_age_seconds", (now_us - self._checkpoint_us) / 1e6)
 
+    def check(self) -> None:
+        """Raise the error that has ended the thread, if any."""
+        if self._crash is not None:
+            raise self._crash
+
     def _run(self) -> None:
+        try:
+            self._watch()
+        except Exception as exc:
+            self._crash = exc
+
+    def _watch(self) -> None:
         while not self._ended.wait(LOOK_S):
             error = ""
             for step in self._steps:
@@ -148,7 +161,10 @@ class MirrorWatcher:
             self.has_new_layout = partitions != {name: layout.partitions for name, layout in self._layouts.items()}
 
     def _report_copying(self) -> None:
+        if self.problem == PROMOTED == self._reported:
+            return  # the last report: a cluster that is used needs none
         if self._is_due(self._report_copying, REPORT_S):
+            self._reported = self.problem
             self._report("stopped" if self.problem == PROMOTED else "waiting" if self.problem else "copying")
 
     def _report(self, state: Literal["copying", "waiting", "stopped"]) -> None:

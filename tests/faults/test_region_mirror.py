@@ -190,7 +190,7 @@ def test_committed_offsets_follow_only_after_the_records_below_them(
         return regions.standby.committed(group, [(ingest, 0)])[ingest, 0]
 
     until(lambda: committed() == (60, "read"), "the offset is committed on the standby cluster", 30, seen=committed)
-    assert regions.progress().checkpoint_us > 0
+    until(lambda: regions.progress().checkpoint_us, "the checkpoint is reported")
     regions.active.commit(group, {(ingest, 0): GroupOffset(100)})
     until(lambda: committed() == (100, ""), "and the next one", 30, seen=committed)
 

@@ -52,6 +52,7 @@ class RegionMirror:
         """Run one session. Raises MirrorError, KafkaException."""
         records = self._standby.read_records()
         if records.promotion is not None:
+            self.watcher.is_promoted = True
             raise MirrorError(PROMOTED)
         layouts = self._active.layouts()
         ensure_topics(layouts, self._standby)

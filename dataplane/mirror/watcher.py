@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, Literal
 
 import msgspec
@@ -46,7 +46,6 @@ class MirrorWatcher:
         self._checkpoint_us = self._copied = 0
         self._records = MirrorRecords()
         self._records_reader: Consumer | None = None
-        self._steps = (self._read_promotion, self._report_copying, self._look, self._checkpoint, self._compare_layouts)
         self._due: dict[Callable[[], None], float] = {}
         self._error = ""  # of the last look
         self._crash: Exception | None = None
@@ -110,7 +109,7 @@ class MirrorWatcher:
     def _watch(self) -> None:
         while not self._ended.wait(LOOK_S):
             error = ""
-            for step in self._steps:
+            for step in self._steps():
                 try:
                     step()
                 except KafkaException as exc:
@@ -118,6 +117,12 @@ class MirrorWatcher:
             if error != self._error:
                 log.warning("the mirror cannot see its clusters: %s", error) if error else log.info("it can again")
             self._error = error
+
+    def _steps(self) -> Iterable[Callable[[], None]]:
+        """Return what there is to do. A promoted cluster gets one last report, and never again a committed offset."""
+        if self.is_promoted:
+            return () if self._reported == PROMOTED else (self._report_copying,)
+        return self._read_promotion, self._report_copying, self._look, self._checkpoint, self._compare_layouts
 
     def _is_due(self, step: Callable[[], None], interval_s: float) -> bool:
         now_s = time.monotonic()
@@ -161,11 +166,10 @@ class MirrorWatcher:
             self.has_new_layout = partitions != {name: layout.partitions for name, layout in self._layouts.items()}
 
     def _report_copying(self) -> None:
-        if self.problem == PROMOTED == self._reported:
-            return  # the last report: a cluster that is used needs none
         if self._is_due(self._report_copying, REPORT_S):
-            self._reported = self.problem
-            self._report("stopped" if self.problem == PROMOTED else "waiting" if self.problem else "copying")
+            problem = self.problem  # the other thread may change it
+            self._report("stopped" if problem == PROMOTED else "waiting" if problem else "copying")
+            self._reported = problem
 
     def _report(self, state: Literal["copying", "waiting", "stopped"]) -> None:
         delays = dict(self._delays)

@@ -70,12 +70,15 @@ class LanePlane(Plane):
         return {self._ingest.pid}
 
     def kill(self) -> None:
-        """Kill every process with SIGKILL, the broker too, as if the machine were gone."""
+        """Kill every process with SIGKILL, the broker first, as if the machine were gone. Safe to call twice."""
         self.broker.kill()
+        if self._log.closed:
+            return
         self._ingest.kill()
         self._ingest.wait(10)
         self._server.close()
         self._log.close()
+        self.books.close()
 
     def close(self) -> None:
         """Stop everything, in order."""

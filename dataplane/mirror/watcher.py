@@ -114,6 +114,7 @@ class MirrorWatcher:
                     step()
                 except KafkaException as exc:
                     error = first_line(exc)
+                    break  # the next step would wait for the same cluster, and a promotion would be seen late
             if error != self._error:
                 log.warning("the mirror cannot see its clusters: %s", error) if error else log.info("it can again")
             self._error = error

@@ -7,18 +7,24 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
+from confluent_kafka import Producer
 
 from dataplane.ledger.bins import Bin
+from dataplane.mirror.positions import GroupOffset
+from dataplane.names import lane_group
 from tests.support.broker import Broker
+from tests.support.cluster import Cluster
 from tests.support.lane_plane import LanePlane
 from tests.support.plane import until
 from tests.support.promoted_plane import PromotedPlane
 from tests.support.sender import Sender
-from tests.support.two_regions import TwoRegions
+from tests.support.topic_reader import read_topic
+from tests.support.two_regions import TwoRegions, running_brokers
 
 RATE: Final = 500
 PAUSED_S: Final = 0.7  # the mirror stands still before the cluster dies, so that some events are not mirrored
@@ -67,6 +73,7 @@ def test_killed_cluster_is_replaced_within_a_minute_and_unmirrored_events_are_na
     with plane.sender(key, RATE) as sender:
         until(lambda: len(sender.acked) > 5 * RATE, "traffic flows", 120)
         until(lambda: link.progress().checkpoint_us, "committed offsets are mirrored")
+        behind_s = time.time() - link.progress().complete_us / 1e6
         os.kill(link.mirror.pid, signal.SIGSTOP)
         time.sleep(PAUSED_S)
         plane.kill()
@@ -92,14 +99,13 @@ def test_killed_cluster_is_replaced_within_a_minute_and_unmirrored_events_are_na
         served_s = time.monotonic() - killed_s
         until(lambda: len(sender.acked) > before + 3 * RATE, "traffic flows again", 120)
     try:
-        check_each_event(regions, successor, sender, served_s, promoted_s)
+        check_each_event(regions, successor, sender)
+        print(f"behind {behind_s:.1f} s; promoted after {promoted_s:.1f} s, served after {served_s:.1f} s")  # noqa: T201
     finally:
         successor.kill()
 
 
-def check_each_event(
-    regions: Regions, successor: PromotedPlane, sender: Sender, served_s: float, promoted_s: float
-) -> None:
+def check_each_event(regions: Regions, successor: PromotedPlane, sender: Sender) -> None:
     plane, link = regions.plane, regions.link
     regions.plane.broker.start()  # its log is readable again, its processes stay away
     report = link.region("unmirrored", after_failover=True)
@@ -120,5 +126,53 @@ def check_each_event(
         return mirrored - successor.whole("drill").at("crm", Bin.DELIVERED)
 
     until(lambda: not unaccounted(), "the ledger has their deliveries", 120, seen=unaccounted)
-    figures = f"acked {len(acked)}, unmirrored {len(unmirrored)}, lost {len(lost)}, repeats {repeats}"
-    print(f"{figures}; promoted after {promoted_s:.1f} s, served after {served_s:.1f} s")  # noqa: T201
+    print(f"acked {len(acked)}, unmirrored {len(unmirrored)}, lost {len(lost)}, repeats {repeats}")  # noqa: T201
+
+
+@pytest.mark.timeout(900)
+def test_planned_move_and_return_keep_every_event_at_its_offset(tmp_path: Path):
+    with running_brokers(tmp_path) as brokers, ExitStack() as ending:
+        cluster = Cluster(brokers[0].address, cell="moved", partitions=2)
+        cluster.make_cluster_topics()
+        cluster.make_cell_topics(("process",))
+        ingest, group = cluster.topics["ingest"].name, lane_group("moved", "process")
+        send(brokers[0], ingest, 200)
+        there = TwoRegions(*brokers, tmp_path)
+        ending.callback(there.close)
+        there.wait_mirrored()
+        there.active.commit(group, {(ingest, 0): GroupOffset(60)})
+        committed = partial(there.standby.committed, group, [(ingest, 0)])
+        until(lambda: committed()[ingest, 0].offset == 60, "the committed offset is mirrored")
+        moved = there.region("failover")
+        assert moved.returncode == 0, moved.stderr
+        assert there.region("failover").returncode == 1, "it is the active one already"
+        assert there.region("unmirrored", after_failover=True).stdout == ""
+        send(brokers[1], ingest, 50)
+
+        left = tmp_path / "unmirrored.jsonl"
+        planned = there.region("failback", "--unmirrored", str(left), after_failover=True)
+        assert planned.returncode == 0, planned.stderr
+        assert ingest in there.active.partitions(), "without --delete-topics it only reports"
+        emptied = there.region("failback", "--unmirrored", str(left), "--delete-topics", after_failover=True)
+        assert emptied.returncode == 0, emptied.stderr
+        assert left.read_text() == ""
+        until(lambda: not there.active.partitions(), "the former cluster is empty")
+        there.mirror.stop()
+
+        back = TwoRegions(*brokers[::-1], tmp_path)
+        ending.callback(back.close)
+        back.wait_mirrored()
+        returned = back.region("failover")
+        assert returned.returncode == 0, returned.stderr
+        first, second = (
+            {(m.partition(), m.offset()): m.value() for m in read_topic(one.address, ingest, 2)} for one in brokers
+        )
+        assert first == second
+        assert len(first) == 250
+
+
+def send(broker: Broker, topic: str, count: int) -> None:
+    producer = Producer({"bootstrap.servers": broker.address, "log_level": 3})
+    for number in range(count):
+        producer.produce(topic, str(number).encode(), str(number % 7))
+    assert producer.flush(30) == 0

@@ -12,7 +12,7 @@ from dataplane.addresses import DEFAULT_KAFKA
 from dataplane.kafka_clients import make_admin_client, make_consumer, make_producer
 from dataplane.kafka_errors import STALE_METADATA, raise_first_error
 from dataplane.kafka_settings import kafka_settings
-from dataplane.mirror.positions import GroupOffset, GroupOffsets, MirrorError
+from dataplane.mirror.positions import GroupOffset, OffsetsOfGroup, MirrorError
 from dataplane.mirror.records import MirrorRecords
 from dataplane.mirror.selection import TopicLayout, is_own_topic
 from dataplane.names import MIRROR_TOPIC, PartitionKey
@@ -122,7 +122,7 @@ class MirrorCluster:
         raise_first_error(found)
         return {(one.topic, one.partition): GroupOffset(int(one.offset), one.metadata or "") for one in found}
 
-    def commit(self, group: str, offsets: GroupOffsets) -> None:
+    def commit(self, group: str, offsets: OffsetsOfGroup) -> None:
         """Commit offsets for a group, which must have no members."""
         asked = [TopicPartition(*place, *one) for place, one in offsets.items()]
         raise_first_error(self.group(group).commit(offsets=asked, asynchronous=False) or [])

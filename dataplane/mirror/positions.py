@@ -19,8 +19,8 @@ class GroupOffset(NamedTuple):
     metadata: str = ""
 
 
-GroupOffsets = Mapping[PartitionKey, GroupOffset]
-Committed = Mapping[str, GroupOffsets]  # by group
+OffsetsOfGroup = Mapping[PartitionKey, GroupOffset]
+Committed = Mapping[str, OffsetsOfGroup]  # by group
 
 
 class MirrorError(Exception):

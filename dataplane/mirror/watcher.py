@@ -116,7 +116,7 @@ class MirrorWatcher:
                     error = first_line(exc)
                     break  # the next step would wait for the same cluster, and a promotion would be seen late
             if error != self._error:
-                log.warning("the mirror cannot see its clusters: %s", error) if error else log.info("it can again")
+                log.warning("problem with the clusters: %s", error or "none any more")
             self._error = error
 
     def _steps(self) -> Iterable[Callable[[], None]]:

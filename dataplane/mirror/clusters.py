@@ -12,7 +12,7 @@ from dataplane.addresses import DEFAULT_KAFKA
 from dataplane.kafka_clients import make_admin_client, make_consumer, make_producer
 from dataplane.kafka_errors import STALE_METADATA, raise_first_error
 from dataplane.kafka_settings import kafka_settings
-from dataplane.mirror.positions import GroupOffset, OffsetsOfGroup, MirrorError
+from dataplane.mirror.positions import GroupOffset, MirrorError, OffsetsOfGroup
 from dataplane.mirror.records import MirrorRecords
 from dataplane.mirror.selection import TopicLayout, is_own_topic
 from dataplane.names import MIRROR_TOPIC, PartitionKey

@@ -29,6 +29,7 @@ from tests.support.two_regions import TwoRegions, running_brokers
 RATE: Final = 500
 PAUSED_S: Final = 0.7  # the mirror stands still before the cluster dies, so that some events are not mirrored
 SERVED_S: Final = 60.0
+WAITING: Final = 50  # events whose destination fails until after the failover
 
 
 class Regions(NamedTuple):
@@ -61,6 +62,22 @@ def delivered(plane: LanePlane) -> Counter[str]:
     return Counter(one.id for one in plane.receiver.got["/drill"])
 
 
+def make_waiting_events(plane: LanePlane) -> set[str]:
+    """Send events to a destination that fails, so that they wait for their retries; return their ids."""
+    plane.receiver.answers["/waiting"] = 503
+    key = plane.add_pipe("waiting", {"crm": {"url": plane.receiver.url("/waiting"), "retry": {"local_tries": 1}}})
+    answers = [plane.post(key, b'{"n":%d}' % number) for number in range(WAITING)]
+    assert {status for status, _, _ in answers} == {202}
+    retry_in = plane.cluster.topics["retry-in"].name
+    until(lambda: sum(1 for _ in read_topic(plane.cluster.kafka, retry_in, 4)) >= WAITING, "they wait for a retry", 60)
+    return {json.loads(body)["id"] for _, _, body in answers}
+
+
+def accepted(plane: LanePlane) -> set[str]:
+    """Return the ids of the events that the destination accepted at last."""
+    return {one.id for one in plane.receiver.got["/waiting"] if one.answered == 204}
+
+
 def lines(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
@@ -69,6 +86,7 @@ def lines(text: str) -> list[dict[str, Any]]:
 def test_killed_cluster_is_replaced_within_a_minute_and_unmirrored_events_are_named(regions: Regions):
     plane, link = regions.plane, regions.link
     key = plane.add_pipe("drill", {"crm": {"url": plane.receiver.url("/drill")}})
+    waiting = make_waiting_events(plane)
     link.wait_mirrored()
     with plane.sender(key, RATE) as sender:
         until(lambda: len(sender.acked) > 5 * RATE, "traffic flows", 120)
@@ -88,6 +106,7 @@ def test_killed_cluster_is_replaced_within_a_minute_and_unmirrored_events_are_na
         done = link.region("failover")
         assert done.returncode == 0, done.stderr
         promoted_s = time.monotonic() - killed_s
+        plane.receiver.answers["/waiting"] = 204
         successor = PromotedPlane(regions.var / "promoted", plane, regions.standby)
         known = {acked.id for acked in sender.acked[:before]}
 
@@ -100,6 +119,7 @@ def test_killed_cluster_is_replaced_within_a_minute_and_unmirrored_events_are_na
         until(lambda: len(sender.acked) > before + 3 * RATE, "traffic flows again", 120)
     try:
         check_each_event(regions, successor, sender)
+        until(lambda: waiting <= accepted(plane), "what waited for a retry is delivered", 180)
         print(f"behind {behind_s:.1f} s; promoted after {promoted_s:.1f} s, served after {served_s:.1f} s")  # noqa: T201
     finally:
         successor.kill()

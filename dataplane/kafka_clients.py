@@ -14,14 +14,17 @@ from dataplane.kafka_settings import kafka_settings
 Settings = Mapping[str, Any]  # of one client, with `bootstrap.servers`
 
 
-def make_producer(settings: Settings) -> Producer:
-    """Return a producer. Raises KafkaSettingsError, and KafkaException for settings that librdkafka refuses."""
-    return Producer({**settings, **kafka_settings()})
+def make_producer(settings: Settings, security: Mapping[str, str] | None = None) -> Producer:
+    """Return a producer. Raises KafkaSettingsError, and KafkaException for settings that librdkafka refuses.
+
+    security: settings of another principal or cluster than the process's own
+    """
+    return Producer({**settings, **(kafka_settings() if security is None else security)})
 
 
-def make_consumer(settings: Settings) -> Consumer:
-    """Return a consumer. Raises as `make_producer`."""
-    return Consumer({**settings, **kafka_settings()})
+def make_consumer(settings: Settings, security: Mapping[str, str] | None = None) -> Consumer:
+    """Return a consumer. Arguments and errors as for `make_producer`."""
+    return Consumer({**settings, **(kafka_settings() if security is None else security)})
 
 
 def make_offset_client(kafka: str, group: str) -> Consumer:
@@ -33,8 +36,5 @@ def make_offset_client(kafka: str, group: str) -> Consumer:
 
 
 def make_admin_client(settings: Settings, security: Mapping[str, str] | None = None) -> AdminClient:
-    """Return an admin client. Raises as `make_producer`.
-
-    security: settings of another principal than the process's own
-    """
+    """Return an admin client. Arguments and errors as for `make_producer`."""
     return AdminClient({**settings, **(kafka_settings() if security is None else security)})

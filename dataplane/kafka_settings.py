@@ -22,12 +22,14 @@ log = logging.getLogger(__name__)
 _last_good: Final[dict[str, dict[str, str]]] = {}  # of this process, by the value of the variable
 
 
-def kafka_settings(env: Mapping[str, str] = os.environ) -> dict[str, str]:
+def kafka_settings(env: Mapping[str, str] = os.environ, variable: str = VARIABLE) -> dict[str, str]:
     """Return the settings of security by their librdkafka names; {} if the variable is unset or empty.
+
+    variable: the variable to read, of another cluster than the process's own
 
     Raises KafkaSettingsError, naming the setting, unless the process has read the same value before.
     """
-    value = env.get(VARIABLE, "").strip()
+    value = env.get(variable, "").strip()
     if not value:
         return {}
     try:

@@ -75,6 +75,20 @@ METRICS: Final = (
     Metric("penstock_table_queries_lag_seconds", "table-queries", "gauge", "seconds", (),
            "Time since this host last had every record of the look-up topic; absent until it first had.",
            "Above 5: Kafka is unreachable, the disk refuses writes, or more rows change than the host can store."),
+    Metric("penstock_mirror_behind_messages", "mirror", "gauge", "messages", ("topic",),
+           "Records of the active Kafka cluster that the standby one does not have; output topics count together.",
+           "The mirror is slower than the traffic, or a cluster is unreachable."),
+    Metric("penstock_mirror_behind_seconds", "mirror", "gauge", "seconds", ("topic",),
+           "Time since the standby cluster last had every record of a topic: what a failover loses (RPO).",
+           "Above 5: the mirror is behind, or cannot see one of its clusters; its log says which."),
+    Metric("penstock_mirror_checkpoint_age_seconds", "mirror", "gauge", "seconds", (),
+           "Age of the committed offsets on the standby cluster; absent until the first copy is complete.",
+           "A failover would repeat the deliveries of this time."),
+    Metric("penstock_mirror_records_total", "mirror", "counter", "records", (),
+           "Records that the mirror has stored on the standby cluster.", "Its rate follows the traffic."),
+    Metric("penstock_mirror_failing", "mirror", "gauge", "0 or 1", (),
+           "1 while the mirror cannot copy, or cannot see one of its clusters.",
+           "1: the mirror's log and `manage.py region status` give the reason."),
     Metric("penstock_ingest_producer_replacements_total", "ingest", "counter", "producers", (),
            "Kafka producers replaced after a fatal error; events in flight were answered with 503.",
            "The brokers lost acknowledged records or producer state: check their logs and disks. "
@@ -153,10 +167,10 @@ Generated from `dataplane/metrics.py` by `make reference`; do not edit this page
 
 Each process serves its metrics in Prometheus' text format, at `/metrics` of the address in `PENSTOCK_METRICS`
 (`host:port`; an empty value turns metrics off). The box gives its processes consecutive ports on 127.0.0.1, from
-`PENSTOCK_METRICS_PORT` on, in this order: web, worker, observer, keeper, echo, table-queries, ingest-1, ingest-2 and
-the replicas that the Autoscaler adds. Containers listen on 9100. Lanes and drivers serve no metrics: they send a
-heartbeat once a second, and the Observer serves the figures of the heartbeats. No label names a tenant, a pipe or a
-message: those have pages.
+`PENSTOCK_METRICS_PORT` on, in this order: web, worker, observer, keeper, echo, table-queries, mirror, ingest-1,
+ingest-2 and the replicas that the Autoscaler adds. Containers listen on 9100. Lanes and drivers serve no metrics: they
+send a heartbeat once a second, and the Observer serves the figures of the heartbeats. No label names a tenant, a pipe
+or a message: those have pages.
 
 | name | process | kind | unit | labels | description | when it rises |
 |---|---|---|---|---|---|---|

@@ -15,6 +15,8 @@ AUDIT_PARTITIONS: Final = 4
 HEARTBEAT_TOPIC: Final = "penstock.heartbeats"
 LOOKUP_TOPIC: Final = "penstock.lookups"
 OPERATIONAL_TOPIC: Final = "penstock.operational-events"
+MIRROR_TOPIC: Final = "penstock.mirror"  # of the standby cluster alone: progress of the mirror, and its promotion
+OWN_PREFIX: Final = "penstock."  # of all topics of Penstock
 
 PartitionKey = tuple[str, int]  # topic, partition
 

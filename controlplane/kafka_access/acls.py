@@ -11,11 +11,11 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from dataplane.names import CONTROL_TOPIC, HEARTBEAT_TOPIC, LOOKUP_TOPIC, OPERATIONAL_TOPIC, output_topic
+from dataplane.names import CONTROL_TOPIC, HEARTBEAT_TOPIC, LOOKUP_TOPIC, OPERATIONAL_TOPIC, OWN_PREFIX, output_topic
 
 KafkaRole = Literal["ingest", "cells", "control", "web", "tables"]
 KafkaOperation = Literal["read", "write", "create", "delete", "alter", "alter_configs", "describe", "describe_configs"]
-PREFIX: Final = "penstock."
+PREFIX: Final = OWN_PREFIX
 OUTPUT_PREFIX: Final = f"{PREFIX}out."
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 FEED_GROUPS: Final = f"{PREFIX}pipe_"  # of sources of type table and penstock, which name their pipe

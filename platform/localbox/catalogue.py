@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from controlplane.compute.files import ComputeFiles, StateFileError
 from controlplane.kafka_access.acls import KafkaRole, role_user
+from dataplane.mirror.clusters import STANDBY
 from dataplane.spec.kafka_security import VARIABLE
 from localbox.probes import http_ready, tcp_ready
 from localbox.program import Program, StartStage
@@ -24,7 +25,7 @@ from localbox.spark import ensure_spark_jars, spark_env
 SERVICES: Final = ("postgres", "redis", "kafka")
 _SERVICE_MAKERS: Final = {"postgres": postgres, "redis": redis, "kafka": kafka}
 # Processes with metrics, in the order of their ports.
-SHOWN: Final = ("web", "worker", "observer", "keeper", "echo", "table-queries", "ingest-1", "ingest-2")
+SHOWN: Final = ("web", "worker", "observer", "keeper", "echo", "table-queries", "mirror", "ingest-1", "ingest-2")
 DEMO: Final = ("receiver", "demo-pipe", "sender")
 # The role of each program on a secured Kafka; replicas of ingest have theirs. Other programs use no Kafka.
 ROLE_OF: Final[dict[str, KafkaRole]] = {
@@ -34,6 +35,7 @@ ROLE_OF: Final[dict[str, KafkaRole]] = {
     "observer": "control",
     "keeper": "cells",
     "table-queries": "tables",
+    "mirror": "control",
     "demo-pipe": "control",
 }
 DRAIN_S: Final = 60.0  # lanes take up to 25 s for their sends, and the application some more to exit
@@ -142,6 +144,7 @@ def _data_plane(settings: BoxSettings) -> list[Program]:
         ),
         _echo(settings),
         _table_queries(settings),
+        *_mirror(settings),
         *(replica(settings, number) for number in range(1, REPLICAS_LEAST + 1)),
     ]
 
@@ -169,6 +172,14 @@ def _table_queries(settings: BoxSettings) -> Program:
         probe=_http_probe(f"http://{reachable(host)}:{port}"),
         port=port,
     )
+
+
+def _mirror(settings: BoxSettings) -> list[Program]:
+    """Return the mirror, if there is a standby cluster."""
+    if STANDBY not in settings.env:
+        return []
+    command = (sys.executable, "-m", "dataplane.mirror")
+    return [Program("mirror", StartStage.COMPUTE, command, after=("kafka",), stop_grace_s=30.0)]
 
 
 def replicas(settings: BoxSettings, names: Sequence[str] = ()) -> list[Program] | None:

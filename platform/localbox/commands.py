@@ -12,6 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from confluent_kafka import KafkaException
+
+from dataplane.mirror.clusters import STANDBY, MirrorCluster, first_line, mirror_addresses
 from localbox.backups import restore_backup, write_backup
 from localbox.catalogue import DRAIN_S, programs, replicas
 from localbox.end_processes import wait_gone
@@ -74,7 +77,19 @@ def status(settings: BoxSettings) -> int:
         print(f"penstock is not running at {settings.var}")
         return 3
     _print_programs(snapshot)
+    if STANDBY in settings.env:
+        print(f"  mirror to {settings.env[STANDBY]}: {_mirror_summary(settings)}")
     return 0
+
+
+def _mirror_summary(settings: BoxSettings) -> str:
+    try:
+        cluster = MirrorCluster(mirror_addresses(settings.env).standby)
+        return cluster.read_records().summary(time.time_ns() // 1_000)
+    except KafkaException as exc:
+        return f"the standby cluster does not answer: {first_line(exc)}"
+    except ValueError as exc:
+        return str(exc)
 
 
 def backup(settings: BoxSettings, archive: Path) -> int:

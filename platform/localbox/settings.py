@@ -60,6 +60,12 @@ VARIABLES: Final = (
         "how to sign in to Kafka: librdkafka settings of security as a JSON object, or a file with it (0502)",
     ),
     Variable(
+        "PENSTOCK_STANDBY_KAFKA",
+        "",
+        "another Kafka that the mirror keeps as a standby: bootstrap servers; without it, no mirror runs (0315)",
+    ),
+    Variable("PENSTOCK_STANDBY_KAFKA_SETTINGS", "", "how to sign in to that Kafka, as in PENSTOCK_KAFKA_SETTINGS"),
+    Variable(
         "PENSTOCK_KAFKA_TLS",
         "false",
         "true secures the box's own Kafka by TLS, SCRAM and ACLs when its data are made; it then stays secured (0502)",

@@ -9,10 +9,10 @@ from localbox.program import Program
 from localbox.settings import settings_from
 
 
-def box_programs(var: Path) -> list[Program]:
-    """Return all programs, with services that are not the box's own."""
+def box_programs(var: Path, **more: str) -> list[Program]:
+    """Return all programs, with services that are not the box's own. `more`: further variables."""
     foreign = {"DATABASE_URL": "postgresql://x@y/z", "REDIS_URL": "redis://y", "PENSTOCK_KAFKA": "y:1"}
-    return programs(settings_from({"PENSTOCK_VAR": str(var), **foreign}, dotenv=None))
+    return programs(settings_from({"PENSTOCK_VAR": str(var), **foreign, **more}, dotenv=None))
 
 
 def plain(command: Iterable[str]) -> list[str]:

@@ -42,6 +42,9 @@ class LanePlane(Plane):
         """
         super().__init__(var, partitions)
         self.env = self.env | dict(more)
+        self._start(var, doomed, of_lanes)
+
+    def _start(self, var: Path, doomed: Mapping[LaneKind, Step], of_lanes: Mapping[str, str]) -> None:
         self._log = (var / "ingest.log").open("wb")
         command = [sys.executable, "-m", "dataplane.ingest", "--replica", "ingest-1"]
         self._ingest = subprocess.Popen(
@@ -66,6 +69,17 @@ class LanePlane(Plane):
 
     def ingest_pids(self) -> set[int]:
         return {self._ingest.pid}
+
+    def kill(self) -> None:
+        """Kill every process with SIGKILL, the broker first, as if the machine were gone. Safe to call twice."""
+        self.broker.kill()
+        if self._log.closed:
+            return
+        self._ingest.kill()
+        self._ingest.wait(10)
+        self._server.close()
+        self._log.close()
+        self.books.close()
 
     def close(self) -> None:
         """Stop everything, in order."""

@@ -13,9 +13,8 @@ def read_topic(kafka: str, topic: str, partitions: int) -> Iterator[Message]:
         {"bootstrap.servers": kafka, "group.id": f"read-{topic}", "enable.auto.commit": False, "log_level": 3}
     )
     for partition in range(partitions):
-        end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)[1]
-        consumer.assign([TopicPartition(topic, partition, 0)])
-        offset = 0
+        offset, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
+        consumer.assign([TopicPartition(topic, partition, offset)])
         while offset < end:
             message = consumer.poll(5)
             assert message is not None

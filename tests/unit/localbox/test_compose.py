@@ -10,6 +10,7 @@ import yaml
 from cryptography.fernet import Fernet
 from opentelemetry.sdk import environment_variables as opentelemetry
 
+from dataplane.mirror.clusters import STANDBY, STANDBY_SETTINGS
 from localbox.catalogue import SERVICES, SHOWN
 from localbox.settings import ROOT, VARIABLES, container_secrets
 from tests.support.box_programs import box_programs, plain
@@ -42,7 +43,7 @@ def ours() -> dict[str, dict[str, Any]]:
 
 def test_every_variable_in_compose_is_read_by_the_code():
     box = (ROOT / "platform" / "localbox" / "catalogue.py").read_text()
-    known = read_by_settings() | set(re.findall(r'"(PENSTOCK_[A-Z_]+)"', box))
+    known = read_by_settings() | set(re.findall(r'"(PENSTOCK_[A-Z_]+)"', box)) | {STANDBY, STANDBY_SETTINGS}
     assert set(ENV) - known - set(vars(opentelemetry)) == set()
 
 
@@ -52,12 +53,12 @@ def test_every_variable_that_the_code_reads_is_set_in_compose():
 
 
 def test_compose_has_the_programs_of_the_box_and_what_production_needs_besides(tmp_path: Path):
-    box = {program.name for program in box_programs(tmp_path)}
+    box = {program.name for program in box_programs(tmp_path, PENSTOCK_STANDBY_KAFKA="z:1")}
     assert set(COMPOSE["services"]) == box | {*PROXIES, "static"}
 
 
 def test_each_service_runs_the_command_of_the_box(tmp_path: Path):
-    box = box_programs(tmp_path)
+    box = box_programs(tmp_path, PENSTOCK_STANDBY_KAFKA="z:1")
     for program in box:
         if program.command:
             assert plain(COMPOSE["services"][program.name]["command"]) == plain(program.command), program.name

@@ -1,0 +1,271 @@
+"""Clients of the active and of the standby cluster. One thread uses a `MirrorCluster`; each makes its own."""
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, NewPartitions, NewTopic, ResourceType
+from msgspec import Struct
+
+from dataplane.addresses import DEFAULT_KAFKA
+from dataplane.kafka_clients import make_admin_client, make_consumer, make_producer
+from dataplane.kafka_errors import STALE_METADATA, raise_first_error
+from dataplane.kafka_settings import kafka_settings
+from dataplane.mirror.positions import GroupOffset, MirrorError, OffsetsOfGroup
+from dataplane.mirror.records import MirrorRecords
+from dataplane.mirror.selection import TopicLayout, is_own_topic
+from dataplane.names import MIRROR_TOPIC, PartitionKey
+from dataplane.record_limits import CLIENT_MAX_BYTES
+from dataplane.runtime.kafka import ErrorLog
+
+STANDBY: Final = "PENSTOCK_STANDBY_KAFKA"
+STANDBY_SETTINGS: Final = "PENSTOCK_STANDBY_KAFKA_SETTINGS"
+REQUEST_S: Final = 5.0
+QUEUE_KIB: Final = 64 * 1024  # of records read and not copied, and of records copied and not stored
+_GROUP: Final = "penstock-mirror"  # required by the client; nothing is committed for it
+
+
+class ClusterAddress(Struct, frozen=True):
+    """A Kafka cluster: bootstrap servers, and settings of security."""
+
+    servers: str
+    security: dict[str, str]
+
+
+class MirrorAddresses(Struct, frozen=True):
+    """The two clusters of a mirror."""
+
+    active: ClusterAddress
+    standby: ClusterAddress
+
+
+def mirror_addresses(env: Mapping[str, str] = os.environ) -> MirrorAddresses:
+    """Read both clusters from the environment. Raises ValueError if no standby cluster is set."""
+    if not (standby := env.get(STANDBY, "").strip()):
+        raise ValueError(f"{STANDBY}: needs the bootstrap servers of the standby cluster")
+    active = env.get("PENSTOCK_KAFKA") or DEFAULT_KAFKA
+    if standby == active:
+        raise ValueError(f"{STANDBY}: is the active cluster, PENSTOCK_KAFKA, itself")
+    return MirrorAddresses(
+        ClusterAddress(active, kafka_settings(env)),
+        ClusterAddress(standby, kafka_settings(env, STANDBY_SETTINGS)),
+    )
+
+
+class MirrorCluster:
+    """Clients of one cluster, made on first use and kept until `close`. All methods raise KafkaException."""
+
+    def __init__(self, address: ClusterAddress) -> None:
+        self.address = address
+        self._admin: AdminClient | None = None
+        self._groups: dict[str, Consumer] = {}
+        self._reports: Producer | None = None
+
+    def layouts(self) -> dict[str, TopicLayout]:
+        """Return Penstock's topics, with the settings that were made for them."""
+        found = self.admin.list_topics(timeout=REQUEST_S).topics
+        names = sorted(name for name in found if is_own_topic(name))
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        configs = self.admin.describe_configs(resources, request_timeout=REQUEST_S) if resources else {}
+        settings = {resource.name: _own_settings(future.result()) for resource, future in configs.items()}
+        return {
+            name: TopicLayout(
+                name, len(found[name].partitions), len(found[name].partitions[0].replicas), settings[name]
+            )
+            for name in names
+        }
+
+    def partitions(self) -> dict[str, int]:
+        """Return the number of partitions of Penstock's topics, and of the mirror's own."""
+        found = self.admin.list_topics(timeout=REQUEST_S).topics
+        return {
+            name: len(topic.partitions) for name, topic in found.items() if is_own_topic(name) or name == MIRROR_TOPIC
+        }
+
+    def create(self, layouts: Iterable[TopicLayout]) -> None:
+        """Create topics; those that exist stay as they are."""
+        new = [NewTopic(one.name, one.partitions, one.replication, config=one.config) for one in layouts]
+        if new:
+            created = self.admin.create_topics(new, operation_timeout=REQUEST_S, request_timeout=REQUEST_S)
+            _wait(created.values(), KafkaError.TOPIC_ALREADY_EXISTS)
+
+    def grow(self, partitions: Mapping[str, int]) -> None:
+        """Give topics that many partitions."""
+        if partitions:
+            new = [NewPartitions(name, count) for name, count in partitions.items()]
+            _wait(self.admin.create_partitions(new, operation_timeout=REQUEST_S, request_timeout=REQUEST_S).values())
+
+    def delete_before(self, offsets: Mapping[PartitionKey, int]) -> None:
+        """Delete the records below these offsets."""
+        if offsets:
+            asked = [TopicPartition(*place, offset) for place, offset in offsets.items()]
+            _wait(self.admin.delete_records(asked, request_timeout=REQUEST_S, operation_timeout=REQUEST_S).values())
+
+    def delete(self, names: Collection[str]) -> None:
+        """Delete topics, with everything in them."""
+        if names:
+            deleted = self.admin.delete_topics(list(names), operation_timeout=REQUEST_S, request_timeout=REQUEST_S)
+            _wait(deleted.values(), KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+    def ends(self, places: Iterable[PartitionKey]) -> dict[PartitionKey, int]:
+        """Return the offset after the last record of each partition."""
+        return self._offsets(list(places), OFFSET_END)
+
+    def begins(self, places: Iterable[PartitionKey]) -> dict[PartitionKey, int]:
+        """Return the first offset that each partition still has."""
+        return self._offsets(list(places), OFFSET_BEGINNING)
+
+    def committed(self, group: str, places: Iterable[PartitionKey]) -> dict[PartitionKey, GroupOffset]:
+        """Return the committed offsets of a group, negative where it has none."""
+        found = self.group(group).committed([TopicPartition(*place) for place in places], timeout=REQUEST_S)
+        raise_first_error(found)
+        return {(one.topic, one.partition): GroupOffset(int(one.offset), one.metadata or "") for one in found}
+
+    def commit(self, group: str, offsets: OffsetsOfGroup) -> None:
+        """Commit offsets for a group, which must have no members."""
+        asked = [TopicPartition(*place, *one) for place, one in offsets.items()]
+        raise_first_error(self.group(group).commit(offsets=asked, asynchronous=False) or [])
+
+    def store(self, key: bytes, value: bytes) -> None:
+        """Store a record on the mirror's topic, and wait for it. Raises KafkaException."""
+        if self._reports is None:
+            self._reports = make_producer(
+                self._common()
+                | {"acks": "all", "enable.idempotence": True, "message.timeout.ms": 5_000, "linger.ms": 0},
+                self.address.security,
+            )
+        errors: list[KafkaError] = []
+        self._reports.produce(MIRROR_TOPIC, value, key, on_delivery=lambda error, _: errors.append(error))
+        self._reports.flush(REQUEST_S + 1)
+        if failed := [error for error in errors if error is not None]:
+            raise KafkaException(failed[0])
+
+    def read_records(self) -> MirrorRecords:
+        """Return the newest records of the mirror's topic; none if there is no such topic. Raises MirrorError."""
+        records = MirrorRecords()
+        if MIRROR_TOPIC not in self.partitions():
+            return records
+        reader = self.follow_records()
+        try:
+            while (message := reader.poll(REQUEST_S)) is not None and message.error() is None:
+                records.apply([message])
+        finally:
+            reader.close()
+        if message is None or message.error().code() != KafkaError._PARTITION_EOF:
+            raise MirrorError(f"cannot read {MIRROR_TOPIC}: {message.error().str() if message else 'no answer'}")
+        return records
+
+    def follow_records(self) -> Consumer:
+        """Return a new consumer of the mirror's topic, from its beginning, which the caller closes."""
+        reader = self.reader(**{"enable.partition.eof": True, "auto.offset.reset": "earliest"})
+        reader.assign([TopicPartition(MIRROR_TOPIC, 0, OFFSET_BEGINNING)])
+        return reader
+
+    def reader(self, **more: Any) -> Consumer:
+        """Return a new consumer for assigned partitions, which the caller closes."""
+        return make_consumer(
+            self._common()
+            | {
+                "group.id": _GROUP,
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "error",
+                "fetch.wait.max.ms": 100,
+                "queued.max.messages.kbytes": QUEUE_KIB,
+            }
+            | more,
+            self.address.security,
+        )
+
+    def producer(self, name: str) -> Producer:
+        """Return a new producer: idempotent, in order, without a delivery timeout, so that it waits for the brokers.
+
+        It leaves no record out: one that the broker refuses ends it, before a later one could take its offset.
+        """
+        return make_producer(
+            self._common()
+            | {
+                "client.id": name,
+                "acks": "all",
+                "enable.idempotence": True,
+                "enable.gapless.guarantee": True,
+                "message.timeout.ms": 0,
+                "linger.ms": 5,
+                "compression.type": "lz4",
+                "message.max.bytes": CLIENT_MAX_BYTES,
+                "queue.buffering.max.messages": 100_000,
+                "queue.buffering.max.kbytes": QUEUE_KIB,
+            },
+            self.address.security,
+        )
+
+    @property
+    def admin(self) -> AdminClient:
+        """The admin client."""
+        if self._admin is None:
+            self._admin = make_admin_client(self._common(), self.address.security)
+        self._admin.poll(0)  # serves the client's own events: nothing else drains their queue
+        return self._admin
+
+    def group(self, group: str) -> Consumer:
+        """Return the client for the offsets of a group. It joins no group."""
+        if group not in self._groups:
+            settings = self._common() | {"group.id": group, "enable.auto.commit": False}
+            self._groups[group] = make_consumer(settings, self.address.security)
+        self._groups[group].poll(0)  # as for the admin client
+        return self._groups[group]
+
+    def close(self) -> None:
+        """Close all clients."""
+        for client in self._groups.values():
+            client.close()
+        self._groups, self._admin, self._reports = {}, None, None
+
+    def _common(self) -> dict[str, Any]:
+        return {
+            "bootstrap.servers": self.address.servers,
+            "reconnect.backoff.max.ms": 1_000,
+            "log_level": 0,
+            "error_cb": ErrorLog(),
+        }
+
+    def _offsets(self, places: list[PartitionKey], at: int) -> dict[PartitionKey, int]:
+        try:
+            return self._offsets_at(places, at)
+        except KafkaException as exc:
+            if exc.args[0].code() not in (*STALE_METADATA, KafkaError._UNKNOWN_PARTITION):
+                raise
+            self._groups.pop(_GROUP).close()  # a new client knows new partitions, too
+        return self._offsets_at(places, at)
+
+    def _offsets_at(self, places: list[PartitionKey], at: int) -> dict[PartitionKey, int]:
+        if not places:
+            return {}
+        # A logical offset takes the place of the timestamp (docs/kafka-clients.md).
+        found = self.group(_GROUP).offsets_for_times(
+            [TopicPartition(*place, at) for place in places], timeout=REQUEST_S
+        )
+        raise_first_error(found)
+        return {(one.topic, one.partition): int(one.offset) for one in found}
+
+
+def _own_settings(entries: Mapping[str, Any]) -> dict[str, str]:
+    own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    return {name: entry.value for name, entry in entries.items() if entry.source == own and entry.value is not None}
+
+
+def _wait(futures: Iterable[Any], harmless: int | None = None) -> None:
+    for future in futures:
+        try:
+            future.result()
+        except KafkaException as exc:
+            if exc.args[0].code() != harmless:
+                raise
+
+
+def first_line(exc: BaseException) -> str:
+    """Return an error in one line, for logs and pages."""
+    if isinstance(exc, MirrorError):
+        return str(exc)
+    return str(exc.args[0].str()) if isinstance(exc, KafkaException) else f"{type(exc).__name__}: {exc}"

@@ -1,0 +1,196 @@
+"""Thread that measures how far the mirror is behind, commits consistent cuts, and reports on `penstock.mirror`."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, Literal
+
+import msgspec
+from confluent_kafka import Consumer, KafkaException
+
+from dataplane.mirror.clusters import MirrorAddresses, MirrorCluster, first_line
+from dataplane.mirror.positions import ConsistentCut, GroupOffset, PartitionCopy, TopicDelay, by_topic, new_offsets
+from dataplane.mirror.records import PROGRESS_KEY, MirrorProgress, MirrorRecords, TopicProgress
+from dataplane.mirror.selection import TopicLayout, groups_of, metric_label
+from dataplane.names import MIRROR_TOPIC, PartitionKey
+from dataplane.runtime.clock import SteadyClock
+from dataplane.runtime.telemetry.metrics_registry import MetricReading
+
+log = logging.getLogger(__name__)
+
+PROMOTED: Final = "the standby cluster was promoted: nothing is copied to it any more"
+LOOK_S: Final = 0.25
+REPORT_S: Final = 1.0
+LAYOUT_S: Final = 5.0  # interval at which new topics and partitions are searched for
+
+
+class MirrorWatcher:
+    """Figures, checkpoints and progress of one mirror. `follow` names the session that it watches.
+
+    is_promoted:    the standby cluster has become the active one
+    has_new_layout: the active cluster has topics or partitions that the session does not copy
+    """
+
+    def __init__(self, addresses: MirrorAddresses) -> None:
+        self._addresses = addresses
+        self._active, self._standby = MirrorCluster(addresses.active), MirrorCluster(addresses.standby)
+        self._clock = SteadyClock()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="mirror-watcher", daemon=True)
+        self._layouts: Mapping[str, TopicLayout] = {}
+        self._copies: Mapping[PartitionKey, PartitionCopy] = {}
+        self._delays: dict[str, TopicDelay] = {}
+        self._cut: ConsistentCut | None = None
+        self._committed: dict[str, dict[PartitionKey, GroupOffset]] = {}
+        self._checkpoint_us = self._copied = 0
+        self._records = MirrorRecords()
+        self._records_reader: Consumer | None = None
+        self._due: dict[Callable[[], None], float] = {}
+        self._error = ""  # of the last look
+        self._crash: Exception | None = None
+        self._reported = ""
+        self.problem = "starting"  # why no session runs; "" while one does
+        self.is_promoted = self.has_new_layout = False
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def follow(self, layouts: Mapping[str, TopicLayout], copies: Mapping[PartitionKey, PartitionCopy]) -> None:
+        """Watch a new session."""
+        self._copied += sum(copy.copied for copy in self._copies.values())
+        now_us = self._clock.now_us()
+        copied = [name for name, layout in layouts.items() if layout.is_copied]
+        self._delays = {name: self._delays.get(name) or TopicDelay(now_us) for name in copied}
+        self._layouts, self._copies, self._cut = layouts, copies, None
+        self.has_new_layout, self.problem = False, ""
+
+    def close(self) -> None:
+        """Stop the thread, and report a last time that the mirror has stopped."""
+        self._ended.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        try:
+            self._report("stopped")
+        except KafkaException as exc:
+            log.warning("the last report is not stored: %s", first_line(exc))
+        if self._records_reader is not None:
+            self._records_reader.close()
+        self._active.close()
+        self._standby.close()
+
+    def readings(self) -> Iterator[MetricReading]:
+        """Yield the metrics of the mirror."""
+        now_us, behind, seconds = self._clock.now_us(), dict[str, int](), dict[str, float]()
+        for name, delay in list(self._delays.items()):
+            label = metric_label(name)
+            behind[label] = behind.get(label, 0) + delay.behind
+            seconds[label] = max(seconds.get(label, 0.0), delay.behind_s(now_us))
+        for label, count in behind.items():
+            yield MetricReading("penstock_mirror_behind_messages", count, (label,))
+            yield MetricReading("penstock_mirror_behind_seconds", seconds[label], (label,))
+        yield MetricReading("penstock_mirror_records_total", self._total())
+        yield MetricReading("penstock_mirror_failing", 1 if self.problem or self._error else 0)
+        if self._checkpoint_us:
+            yield MetricReading("penstock_mirror_checkpoint_age_seconds", (now_us - self._checkpoint_us) / 1e6)
+
+    def check(self) -> None:
+        """Raise the error that has ended the thread, if any."""
+        if self._crash is not None:
+            raise self._crash
+
+    def _run(self) -> None:
+        try:
+            self._watch()
+        except Exception as exc:
+            self._crash = exc
+
+    def _watch(self) -> None:
+        while not self._ended.wait(LOOK_S):
+            error = ""
+            for step in self._steps():
+                try:
+                    step()
+                except KafkaException as exc:
+                    error = first_line(exc)
+                    break  # the next step would wait for the same cluster, and a promotion would be seen late
+            if error != self._error:
+                log.warning("problem with the clusters: %s", error or "none any more")
+            self._error = error
+
+    def _steps(self) -> Iterable[Callable[[], None]]:
+        """Return what there is to do. A promoted cluster gets one last report, and never again a committed offset."""
+        if self.is_promoted:
+            return () if self._reported == PROMOTED else (self._report_copying,)
+        return self._read_promotion, self._report_copying, self._look, self._checkpoint, self._compare_layouts
+
+    def _is_due(self, step: Callable[[], None], interval_s: float) -> bool:
+        now_s = time.monotonic()
+        if now_s < self._due.get(step, 0.0):
+            return False
+        self._due[step] = now_s + interval_s
+        return True
+
+    def _read_promotion(self) -> None:
+        if self._copies and self._records_reader is None:  # a session has made the topic
+            self._records_reader = self._standby.follow_records()
+        if self._records_reader is not None:
+            self._records.apply(self._records_reader.consume(1_000, 0))
+            self.is_promoted = self._records.promotion is not None
+
+    def _look(self) -> None:
+        copies, delays = self._copies, self._delays
+        now_us = self._clock.now_us()
+        ends = self._active.ends(copies)
+        stored = _stored(copies)
+        for name, delay in delays.items():
+            delay.look(now_us, {place: end for place, end in ends.items() if place[0] == name}, stored)
+
+    def _checkpoint(self) -> None:
+        """Commit the offsets of the last cut once all copies have reached its ends, and take the next one."""
+        copies = self._copies
+        if self._cut is not None and self._cut.is_complete(_stored(copies)):
+            for group, offsets in new_offsets(self._cut.committed, self._committed).items():
+                self._standby.commit(group, offsets)
+                self._committed.setdefault(group, {}).update(offsets)
+            self._checkpoint_us, self._cut = self._cut.at_us, None
+        if self._cut is None and copies:
+            now_us = self._clock.now_us()
+            groups = groups_of(self._layouts.values())
+            committed = {group: self._active.committed(group, places) for group, places in groups.items()}
+            self._cut = ConsistentCut(committed, self._active.ends(copies), now_us)
+
+    def _compare_layouts(self) -> None:
+        if self._layouts and self._is_due(self._compare_layouts, LAYOUT_S):
+            partitions = {name: count for name, count in self._active.partitions().items() if name != MIRROR_TOPIC}
+            self.has_new_layout = partitions != {name: layout.partitions for name, layout in self._layouts.items()}
+
+    def _report_copying(self) -> None:
+        if self._is_due(self._report_copying, REPORT_S):
+            problem = self.problem  # the other thread may change it
+            self._report("stopped" if problem == PROMOTED else "waiting" if problem else "copying")
+            self._reported = problem
+
+    def _report(self, state: Literal["copying", "waiting", "stopped"]) -> None:
+        delays = dict(self._delays)
+        known = [delay.complete_us for delay in delays.values()]
+        progress = MirrorProgress(
+            state,
+            self._addresses.active.servers,
+            self._clock.now_us(),
+            complete_us=min(known, default=0),
+            checkpoint_us=self._checkpoint_us,
+            topics={name: TopicProgress(delay.behind, delay.complete_us) for name, delay in delays.items()},
+            stored=by_topic(_stored(self._copies), delays),
+            copied=self._total(),
+            error=self.problem or self._error,
+        )
+        self._standby.store(PROGRESS_KEY, msgspec.json.encode(progress))
+
+    def _total(self) -> int:
+        return self._copied + sum(copy.copied for copy in self._copies.values())
+
+
+def _stored(copies: Mapping[PartitionKey, PartitionCopy]) -> dict[PartitionKey, int]:
+    return {place: copy.stored for place, copy in copies.items()}

@@ -1,0 +1,198 @@
+"""The active Kafka cluster dies under traffic: the standby one serves the pipe, and each event is accounted for."""
+
+import json
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+from confluent_kafka import Producer
+
+from dataplane.ledger.bins import Bin
+from dataplane.mirror.positions import GroupOffset
+from dataplane.names import lane_group
+from tests.support.broker import Broker
+from tests.support.cluster import Cluster
+from tests.support.lane_plane import LanePlane
+from tests.support.plane import until
+from tests.support.promoted_plane import PromotedPlane
+from tests.support.sender import Sender
+from tests.support.topic_reader import read_topic
+from tests.support.two_regions import TwoRegions, running_brokers
+
+RATE: Final = 500
+PAUSED_S: Final = 0.7  # the mirror stands still before the cluster dies, so that some events are not mirrored
+SERVED_S: Final = 60.0
+WAITING: Final = 50  # events whose destination fails until after the failover
+
+
+class Regions(NamedTuple):
+    """The plane of the active region, the standby broker, and the mirror."""
+
+    plane: LanePlane
+    standby: Broker
+    link: TwoRegions
+    var: Path
+
+
+@pytest.fixture
+def regions(tmp_path: Path) -> Iterator[Regions]:
+    standby = Broker(tmp_path / "standby")
+    standby.start()
+    with ExitStack() as ending:
+        ending.callback(standby.kill)
+        plane = LanePlane(tmp_path)
+        ending.callback(plane.broker.kill)
+        ending.callback(plane.kill)
+        ending.callback(plane.receiver.close)
+        link = TwoRegions(plane.broker, standby, tmp_path)
+        ending.callback(link.close)
+        plane.wait_ready()
+        yield Regions(plane, standby, link, tmp_path)
+
+
+def delivered(plane: LanePlane) -> Counter[str]:
+    """Return how often the receiver got each event, by id."""
+    return Counter(one.id for one in plane.receiver.got["/drill"])
+
+
+def make_waiting_events(plane: LanePlane) -> set[str]:
+    """Send events to a destination that fails, so that they wait for their retries; return their ids."""
+    plane.receiver.answers["/waiting"] = 503
+    key = plane.add_pipe("waiting", {"crm": {"url": plane.receiver.url("/waiting"), "retry": {"local_tries": 1}}})
+    answers = [plane.post(key, b'{"n":%d}' % number) for number in range(WAITING)]
+    assert {status for status, _, _ in answers} == {202}
+    retry_in = plane.cluster.topics["retry-in"].name
+    until(lambda: sum(1 for _ in read_topic(plane.cluster.kafka, retry_in, 4)) >= WAITING, "they wait for a retry", 60)
+    return {json.loads(body)["id"] for _, _, body in answers}
+
+
+def accepted(plane: LanePlane) -> set[str]:
+    """Return the ids of the events that the destination accepted at last."""
+    return {one.id for one in plane.receiver.got["/waiting"] if one.answered == 204}
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.mark.timeout(900)
+def test_killed_cluster_is_replaced_within_a_minute_and_unmirrored_events_are_named(regions: Regions):
+    plane, link = regions.plane, regions.link
+    key = plane.add_pipe("drill", {"crm": {"url": plane.receiver.url("/drill")}})
+    waiting = make_waiting_events(plane)
+    link.wait_mirrored()
+    with plane.sender(key, RATE) as sender:
+        until(lambda: len(sender.acked) > 5 * RATE, "traffic flows", 120)
+        until(lambda: link.progress().checkpoint_us, "committed offsets are mirrored")
+        behind_s = time.time() - link.progress().complete_us / 1e6
+        os.kill(link.mirror.pid, signal.SIGSTOP)
+        time.sleep(PAUSED_S)
+        plane.kill()
+        killed_s = time.monotonic()
+        os.kill(link.mirror.pid, signal.SIGCONT)
+        before = len(sender.acked)
+
+        planned = link.region("failover", "--dry-run")
+        assert planned.returncode == 0, planned.stderr
+        assert "does not answer" in planned.stdout
+        assert link.records().promotion is None, "a plan changes nothing"
+        done = link.region("failover")
+        assert done.returncode == 0, done.stderr
+        promoted_s = time.monotonic() - killed_s
+        plane.receiver.answers["/waiting"] = 204
+        successor = PromotedPlane(regions.var / "promoted", plane, regions.standby)
+        known = {acked.id for acked in sender.acked[:before]}
+
+        def is_served() -> bool:
+            new = {acked.id for acked in sender.acked[before:]} - known
+            return bool(new & delivered(plane).keys())
+
+        until(is_served, "an event that the standby cluster took is delivered", SERVED_S)
+        served_s = time.monotonic() - killed_s
+        until(lambda: len(sender.acked) > before + 3 * RATE, "traffic flows again", 120)
+    try:
+        check_each_event(regions, successor, sender)
+        until(lambda: waiting <= accepted(plane), "what waited for a retry is delivered", 180)
+        print(f"behind {behind_s:.1f} s; promoted after {promoted_s:.1f} s, served after {served_s:.1f} s")  # noqa: T201
+    finally:
+        successor.kill()
+
+
+def check_each_event(regions: Regions, successor: PromotedPlane, sender: Sender) -> None:
+    plane, link = regions.plane, regions.link
+    regions.plane.broker.start()  # its log is readable again, its processes stay away
+    report = link.region("unmirrored", after_failover=True)
+    assert report.returncode == 0, report.stderr
+    unmirrored = {line["id"] for line in lines(report.stdout)}
+    acked = {one.id for one in sender.acked}
+    assert unmirrored, "the mirror stood still before the cluster died"
+    assert all(line["pipe"] == "drill" and line["position"] for line in lines(report.stdout))
+    until(lambda: acked - unmirrored <= delivered(plane).keys(), "what was acknowledged and mirrored is delivered", 120)
+    lost = acked - delivered(plane).keys()
+    assert lost <= unmirrored, "every acknowledged event is delivered or named"
+    repeats = sum(count - 1 for count in delivered(plane).values())
+    # Between the last committed cut and the end: the pause, the interval of the cuts, and what was in flight.
+    assert repeats <= RATE * (PAUSED_S + 5)
+    mirrored = {one.position for one in sender.acked if one.id not in unmirrored}
+
+    def unaccounted() -> set[str]:
+        return mirrored - successor.whole("drill").at("crm", Bin.DELIVERED)
+
+    until(lambda: not unaccounted(), "the ledger has their deliveries", 120, seen=unaccounted)
+    print(f"acked {len(acked)}, unmirrored {len(unmirrored)}, lost {len(lost)}, repeats {repeats}")  # noqa: T201
+
+
+@pytest.mark.timeout(900)
+def test_planned_move_and_return_keep_every_event_at_its_offset(tmp_path: Path):
+    with running_brokers(tmp_path) as brokers, ExitStack() as ending:
+        cluster = Cluster(brokers[0].address, cell="moved", partitions=2)
+        cluster.make_cluster_topics()
+        cluster.make_cell_topics(("process",))
+        ingest, group = cluster.topics["ingest"].name, lane_group("moved", "process")
+        send(brokers[0], ingest, 200)
+        there = TwoRegions(*brokers, tmp_path)
+        ending.callback(there.close)
+        there.wait_mirrored()
+        there.active.commit(group, {(ingest, 0): GroupOffset(60)})
+        committed = partial(there.standby.committed, group, [(ingest, 0)])
+        until(lambda: committed()[ingest, 0].offset == 60, "the committed offset is mirrored")
+        moved = there.region("failover")
+        assert moved.returncode == 0, moved.stderr
+        assert there.region("failover").returncode == 1, "it is the active one already"
+        assert there.region("unmirrored", after_failover=True).stdout == ""
+        send(brokers[1], ingest, 50)
+
+        left = tmp_path / "unmirrored.jsonl"
+        planned = there.region("failback", "--unmirrored", str(left), after_failover=True)
+        assert planned.returncode == 0, planned.stderr
+        assert ingest in there.active.partitions(), "without --delete-topics it only reports"
+        emptied = there.region("failback", "--unmirrored", str(left), "--delete-topics", after_failover=True)
+        assert emptied.returncode == 0, emptied.stderr
+        assert left.read_text() == ""
+        until(lambda: not there.active.partitions(), "the former cluster is empty")
+        there.mirror.stop()
+
+        back = TwoRegions(*brokers[::-1], tmp_path)
+        ending.callback(back.close)
+        back.wait_mirrored()
+        returned = back.region("failover")
+        assert returned.returncode == 0, returned.stderr
+        first, second = (
+            {(m.partition(), m.offset()): m.value() for m in read_topic(one.address, ingest, 2)} for one in brokers
+        )
+        assert first == second
+        assert len(first) == 250
+
+
+def send(broker: Broker, topic: str, count: int) -> None:
+    producer = Producer({"bootstrap.servers": broker.address, "log_level": 3})
+    for number in range(count):
+        producer.produce(topic, str(number).encode(), str(number % 7))
+    assert producer.flush(30) == 0

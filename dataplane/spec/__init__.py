@@ -20,6 +20,7 @@ from dataplane.spec.destination import (
 from dataplane.spec.destinations import (
     DestinationSpec,
     RemoteDestination,
+    UrlDestination,
     beginning_of,
     destination_of,
     encoding_of,
@@ -31,6 +32,7 @@ from dataplane.spec.encoding import AvroEncoding, ColumnsEncoding
 from dataplane.spec.enrich import EnrichSpec
 from dataplane.spec.errors import SpecError
 from dataplane.spec.object_store import AwsAuth, ObjectSettings, S3Destination
+from dataplane.spec.postgres import PostgresAuth, PostgresDestination, RowSettings
 from dataplane.spec.routes import RouteRule, RoutesSpec
 from dataplane.spec.sources import (
     HttpSource,
@@ -92,6 +94,8 @@ __all__ = [
     "PeekStepSpec",
     "PenstockSource",
     "PipeSpec",
+    "PostgresAuth",
+    "PostgresDestination",
     "RemoteDestination",
     "RemoveStep",
     "RenameStep",
@@ -101,6 +105,7 @@ __all__ = [
     "RetryPolicy",
     "RouteRule",
     "RoutesSpec",
+    "RowSettings",
     "S3Destination",
     "SetStep",
     "SourceSpec",
@@ -109,6 +114,7 @@ __all__ = [
     "TableDestination",
     "TableSource",
     "TopicDestination",
+    "UrlDestination",
     "beginning_at",
     "beginning_of",
     "can_spread",

@@ -148,8 +148,7 @@ def _expressions_of(where: str, destination: DestinationSpec) -> Iterator[tuple[
             if remove_when:
                 yield f"{where}.remove_when", remove_when
         case PostgresDestination(columns=columns):
-            for text in columns.values():
-                yield f"{where}.columns", text
+            yield from ((f"{where}.columns.{name}", text) for name, text in columns.items())
         case TopicDestination(remove_when=remove_when) if remove_when:
             yield f"{where}.remove_when", remove_when
         case HttpDestination(template=template) if template is not None:

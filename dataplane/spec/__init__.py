@@ -25,6 +25,7 @@ from dataplane.spec.destinations import (
     destination_of,
     encoding_of,
     endpoint_of,
+    keeps_newest,
     keeps_order,
 )
 from dataplane.spec.document import PipeSpec, parse_pipe_spec, spec_to_builtins
@@ -122,6 +123,7 @@ __all__ = [
     "encoding_of",
     "endpoint_of",
     "has_keys",
+    "keeps_newest",
     "keeps_order",
     "parse_pipe_spec",
     "paths_overlap",

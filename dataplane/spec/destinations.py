@@ -81,6 +81,16 @@ def beginning_of(to: DestinationSpec) -> str:
     return to.from_ or "" if isinstance(to, HttpDestination | TopicDestination) else ""
 
 
+def keeps_newest(to: DestinationSpec) -> bool:
+    """Return True if a destination keeps the last value of each key: an earlier event would replace a later one."""
+    match to:
+        case TopicDestination():
+            return to.compacted is True
+        case PostgresDestination():
+            return to.ordered
+    return False
+
+
 def keeps_order(to: DestinationSpec) -> bool:
     """Return True if a destination needs the messages of a key in order of arrival."""
     return to.ordered or isinstance(to, TopicDestination)

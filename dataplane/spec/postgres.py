@@ -27,6 +27,8 @@ DEFAULT_COLUMNS: Final = {
     "body": "body",
 }
 
+DEFAULT_KEY: Final = ("position", "child")
+
 
 class RowSettings(BatchLimits, frozen=True):
     """Rows of one statement, inserted when a limit is reached or the oldest has waited `max_wait_ms`."""
@@ -73,7 +75,7 @@ class PostgresDestination(Struct, tag="postgres", tag_field="type", forbid_unkno
     columns: Annotated[dict[Identifier, Expression], Meta(min_length=1, max_length=MAX_COLUMNS)] = field(
         default_factory=DEFAULT_COLUMNS.copy
     )
-    key: Annotated[tuple[Identifier, ...], Meta(max_length=10)] = ("position", "child")
+    key: Annotated[tuple[Identifier, ...], Meta(max_length=10)] = DEFAULT_KEY
     on_conflict: Literal["ignore", "update"] = "ignore"
     sslmode: Literal["verify-full", "disable"] = "verify-full"
     ca: Annotated[str, Meta(max_length=MAX_CA_CHARS)] = ""
@@ -102,7 +104,7 @@ def check_postgres(path: str, to: PostgresDestination) -> None:
         _check_identifier(f"{path}.{name}", getattr(to, name))
     for name, text in to.columns.items():
         _check_identifier(f"{path}.columns", name)
-        check_expression(f"{path}.columns", text)
+        check_expression(f"{path}.columns.{name}", text)
     if unknown := [name for name in to.key if name not in to.columns]:
         raise SpecError(f"{path}.key", f"needs names of columns, got {unknown[0]}")
     if len(set(to.key)) < len(to.key):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from dataplane.spec import SpecError
+from dataplane.spec.postgres import DEFAULT_COLUMNS, DEFAULT_KEY
 from mgmt.pipes.editor.steps import StepRow, json_or_text, row_to_step, step_to_row
 from mgmt.sandbox import checked_spec_of
 
@@ -20,6 +21,7 @@ URL_TO_COME: Final = "https://example.com/hooks"
 TO_COME: Final[Mapping[str, Mapping[str, str]]] = {
     "http": {"url": URL_TO_COME},
     "s3": {"url": "https://s3.example.com/bucket", "region": "us-east-1", "access_key_id": "AKIAIOSFODNN7EXAMPLE"},
+    "postgres": {"host": "db.example.com", "database": "shop", "user": "penstock", "table": "events"},
 }
 _READING: Final = (
     "version", "sources", "normalize", "enrich", "routes", "transform", "destinations", "type", "op", "url", "path",
@@ -28,10 +30,12 @@ _READING: Final = (
 KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "http": ("url",), "topic": ("compacted", "remove_when"), "lake": (), "table": ("table", "key", "remove_when"),
     "s3": ("url", "region", "access_key_id", "prefix"),
+    "postgres": ("host", "port", "database", "user", "schema", "table", "columns", "key", "on_conflict", "ca"),
 }  # fmt: skip
 # Formats of the encoding that each kind may have.
 ENCODING_FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
     "http": ("avro", "confluent"), "topic": ("avro", "confluent"), "lake": ("columns",), "table": (), "s3": (),
+    "postgres": (),
 }  # fmt: skip
 STARTS_IN_PAST: Final = ("http", "topic")  # kinds that may start with earlier events
 MAX_DIGITS: Final = 18  # of a number; a longer one is left as text
@@ -99,6 +103,7 @@ class DestinationRow:
 
     `format`, `subject` and `version` are those of its encoding; without a format it gets JSON. `beginning` is the
     document's `from`, `object_format` that of the objects in a bucket.
+    `columns` has one `name: expression` on each line, and `key` of a database names separated by commas.
     `test` is the id of the newest test request to it, "" if there was none.
     """
 
@@ -112,6 +117,14 @@ class DestinationRow:
     object_format: str = ""
     table: str = ""
     key: str = ""
+    host: str = ""
+    port: str = ""
+    database: str = ""
+    user: str = ""
+    schema: str = ""
+    columns: str = ""
+    on_conflict: str = ""
+    ca: str = ""
     compacted: str = ""
     remove_when: str = ""
     format: str = ""
@@ -278,6 +291,9 @@ def _destination_row(name: str, one: Mapping[str, Any]) -> DestinationRow:
     typed: dict[str, Any] = {field: one.get(field) or "" for field in KINDS[kind]}
     if kind == "s3":
         typed["object_format"] = one.get("format", "")
+    if kind == "postgres":
+        typed |= {"port": str(one.get("port", "")), "key": ", ".join(one.get("key", DEFAULT_KEY))}
+        typed["columns"] = column_lines(one.get("columns", DEFAULT_COLUMNS))
     if "compacted" in typed:
         typed["compacted"] = "yes" if typed["compacted"] else ""
     encoding = one.get("encoding") or {}
@@ -339,6 +355,9 @@ def _destination(row: DestinationRow, base: Mapping[str, Any]) -> dict[str, Any]
         )
     elif row.kind == "s3":
         typed["format"] = row.object_format or "jsonl"
+    elif row.kind == "postgres":
+        kept = {name: value for name, value in kept.items() if name not in typed}
+        typed = _table_of(row, typed)
     elif not typed.get("remove_when", True):
         typed["remove_when"] = None
     if row.format in ENCODING_FORMATS.get(row.kind, ()):
@@ -346,6 +365,27 @@ def _destination(row: DestinationRow, base: Mapping[str, Any]) -> dict[str, Any]
     if row.kind in STARTS_IN_PAST and row.beginning.strip():
         typed["from"] = row.beginning.strip()
     return {"type": row.kind, **kept, **typed}
+
+
+def column_lines(columns: Mapping[str, str]) -> str:
+    """Return the columns of a database as text, one on each line."""
+    return "\n".join(f"{name}: {text}" for name, text in columns.items())
+
+
+def _table_of(row: DestinationRow, typed: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields of a database. Empty ones are left out: they have a default, or the parser names them."""
+    found: dict[str, Any] = {name: value for name, value in typed.items() if value}
+    if row.port.strip():
+        found["port"] = _number(row.port)
+    if row.ca.strip():
+        found["ca"] = row.ca.replace("\r\n", "\n")
+    if row.columns.strip():  # otherwise the form has not shown the columns yet
+        lines = [line.partition(":")[::2] for line in row.columns.splitlines() if line.strip()]
+        found["columns"] = {name.strip(): text.strip() for name, text in lines}
+        found["key"] = [name for part in row.key.split(",") if (name := part.strip())]
+    else:
+        found.pop("key", None)
+    return found
 
 
 def _number(typed: str) -> int | str:

@@ -10,7 +10,15 @@ from mgmt.pipes.editor.draft import DestinationRow, Draft, SourceRow
 
 WHOLE: Final = ""
 URL_NEEDED: Final = "Enter a URL that begins with https:// or http://"
-NEEDED: Final = {"url": URL_NEEDED, "region": "Enter a region", "access_key_id": "Enter an access key ID"}
+NEEDED: Final = {
+    "url": URL_NEEDED,
+    "region": "Enter a region",
+    "access_key_id": "Enter an access key ID",
+    "host": "Enter a host name",
+    "database": "Enter a database",
+    "user": "Enter a user",
+    "table": "Enter a table",
+}
 _TYPE: Final = re.compile(
     r"^Expected `(?P<type>\w+)(?: \| null)?`"
     r"(?: of length (?P<length><=|>=) (?P<many>\d+)| (?P<bound><=|>=|<|>) (?P<limit>[\d.]+))?"
@@ -85,6 +93,14 @@ _OWN_FIELDS: Final = (
     "table",
     "prefix",
     "events",
+    "host",
+    "port",
+    "database",
+    "user",
+    "schema",
+    "columns",
+    "on_conflict",
+    "ca",
     "compacted",
     "remove_when",
     "from",
@@ -244,6 +260,8 @@ def _of_named(draft: Draft, of: str, name: str | None, field: str) -> tuple[str,
         return f"{of}-{place}-kind", ""
     if field.startswith("events[") and of == "source":
         return f"{of}-{place}-events", ""
+    if field.startswith("columns.") and of == "destination":
+        return f"{of}-{place}-columns", field.removeprefix("columns.")
     if field in _ENCODING and of == "destination":
         return f"{of}-{place}-{_ENCODING[field]}", ""
     return (f"{of}-{place}-{field}", "") if field in _OWN_FIELDS else (f"{of}-{place}-name", field)

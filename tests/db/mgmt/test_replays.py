@@ -150,7 +150,9 @@ def test_only_requests_objects_and_topics_can_be_replayed_to(tenant: Tenant, ali
     spec = {"sources": {"shop": {"type": "http"}}, "destinations": config}
     made = create_pipe(tenant=tenant, name="all kinds", spec=spec, author=alice)
     publish(made)
-    assert refusal(made, destinations=["past"])[1].startswith("needs type http, s3 or topic, and past is a lake")
+    assert refusal(made, destinations=["past"])[1].startswith(
+        "needs type http, s3, postgres or topic, and past is a lake"
+    )
     pause_destination(destination=made.destinations.get(name="erp"), by=alice)
     assert a_replay(made).destinations == ["crm", "files", "orders"]
 

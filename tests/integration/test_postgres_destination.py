@@ -1,5 +1,6 @@
 """Inserts into a real Postgres: rows once by key, refused rows alone, TLS verified, nothing else connected to."""
 
+import json
 import os
 import socket
 import threading
@@ -13,12 +14,15 @@ import msgspec
 import pytest
 
 from dataplane.causes import Cause
-from dataplane.spec import PostgresDestination
+from dataplane.ledger.meta import MessageMeta
+from dataplane.plan.rows import CompiledRow
+from dataplane.spec import PostgresDestination, parse_pipe_spec
 from dataplane.transmit.http.sender import HttpPolicy, HttpResponse, ResponsePart
 from dataplane.transmit.policy.delivery_verdict import OK
 from dataplane.transmit.policy.postgres_verdict import DATABASE_REFUSED, ROW_REFUSED
 from dataplane.transmit.postgres.request import MAX_REFUSED, InsertRequest
 from dataplane.transmit.postgres.sender import PostgresSender
+from tests.support.doc_blocks import documented_all
 from tests.support.patience import Patience
 from tests.support.postgres_server import DATABASE, HOST, PASSWORD, USER, PostgresServer
 from tests.support.trust import Trust
@@ -316,3 +320,22 @@ def test_close_ends_the_thread_and_the_connections(server: PostgresServer, to: P
     sender.close()
     assert not [one for one in threading.enumerate() if one.name == "postgres-sender"]
     until(lambda: server.rows("SELECT count(*) FROM pg_stat_activity WHERE usename = 'writer'") == [(0,)])
+
+
+def test_statements_of_the_guide_create_a_table_for_its_destination(server: PostgresServer, trust: Trust):
+    _, _, statements = documented_all("topic-table-and-lake-destinations.md", "sql")
+    with server.admin() as connection:
+        connection.execute(statements.replace("penstock", "guide"))  # the owner of this server has that name
+    document = json.loads(documented_all("topic-table-and-lake-destinations.md", "json")[-1])["rows"]
+    here = {"host": HOST, "port": server.port, "user": "guide", "ca": trust.ca_file.read_text()}
+    to = parse_pipe_spec({"sources": {"shop": {}}, "destinations": {"rows": document | here}}).destinations["rows"]
+    assert isinstance(to, PostgresDestination)
+    meta = MessageMeta(1, "id-1", "p", 1, "shop", 0, 0, 0, position=7)
+    made = CompiledRow(to)(meta, b'{"order":{"id":"a-1","total":2.50}}')
+    sender = PostgresSender(HttpPolicy(LOOPBACK))
+    try:
+        assert insert(sender, to, made, made, password="a long password").verdict == OK
+    finally:
+        sender.close()
+    found = server.rows("SELECT position, order_id, total::text, event->'order'->>'id' FROM orders")
+    assert found == [(7, "a-1", "2.5", "a-1")]

@@ -71,7 +71,8 @@ class PostgresServer:
     def kill(self) -> None:
         """Kill the server and all its sessions, as a crash of the host does."""
         assert self._process is not None
-        for process in (*psutil.Process(self._process.pid).children(), self._process):
+        server = psutil.Process(self._process.pid)
+        for process in (*server.children(), server):
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         self._process.wait(30)
@@ -84,17 +85,17 @@ class PostgresServer:
         """Create a table into which the user may insert."""
         with self.admin() as connection:
             table = sql.Identifier(name)
-            connection.execute(sql.SQL("CREATE TABLE {} ({})").format(table, sql.SQL(columns)))  # type: ignore[arg-type]
+            connection.execute(sql.SQL("CREATE TABLE {} ({})").format(table, sql.SQL(columns)))
             connection.execute(sql.SQL("GRANT INSERT, SELECT, UPDATE ON {} TO {}").format(table, sql.Identifier(USER)))
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
         with self.admin() as connection:
-            return connection.execute(query).fetchall()  # type: ignore[call-overload,no-any-return]
+            return connection.execute(query).fetchall()
 
     def _run(self, query: str, *, database: str) -> None:
         with psycopg.connect(host=HOST, port=self.port, user=_OWNER, dbname=database, autocommit=True) as connection:
-            connection.execute(query)  # type: ignore[call-overload]
+            connection.execute(query)
 
     def serve_certificate(self, key: str, certificate: str) -> None:
         """Use this certificate from the next start on."""

@@ -57,7 +57,7 @@ class ConnectionKey(Struct, frozen=True):
     ca: str
 
 
-class Connection(Struct, eq=False):
+class DatabaseConnection(Struct, eq=False):
     """Open connection; `address` is the one that was checked."""
 
     key: ConnectionKey
@@ -90,11 +90,11 @@ class ConnectionPool:
 
     def __init__(self, policy: HttpPolicy) -> None:
         self._policy = policy
-        self._idle: list[Connection] = []  # the one used longest ago first
+        self._idle: list[DatabaseConnection] = []  # the one used longest ago first
         self._lookups: dict[tuple[str, int], asyncio.Future[list[str]]] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
-    async def take(self, key: ConnectionKey) -> Connection:
+    async def take(self, key: ConnectionKey) -> DatabaseConnection:
         """Return an idle connection, or open one. Raises ConnectFailedError."""
         for place in reversed(range(len(self._idle))):
             if self._idle[place].key == key:
@@ -105,7 +105,7 @@ class ConnectionPool:
                 return await self._open(key)
         return await self._open(key)
 
-    async def give_back(self, connection: Connection) -> None:
+    async def give_back(self, connection: DatabaseConnection) -> None:
         """Keep a connection for the next batch, unless it is broken or in a transaction."""
         if connection.link.pgconn.transaction_status != TransactionStatus.IDLE:
             await connection.link.close()
@@ -127,7 +127,7 @@ class ConnectionPool:
         if self._folder is not None:
             self._folder.cleanup()
 
-    async def _open(self, key: ConnectionKey) -> Connection:
+    async def _open(self, key: ConnectionKey) -> DatabaseConnection:
         if key.sslmode == "disable" and self._policy.https_only:
             raise ConnectFailedError(FORBIDDEN, "TLS is required")
         permitted = [one for one in await self._addresses(key) if may_connect(one, self._policy.allowed)]
@@ -136,7 +136,7 @@ class ConnectionPool:
         failure = ConnectFailedError(NO_HOST, "")
         for address in permitted[:MOST_ADDRESSES]:
             try:
-                return Connection(key, await self._connect(key, address), address)
+                return DatabaseConnection(key, await self._connect(key, address), address)
             except psycopg.Error as exc:
                 reason = connect_failure(str(exc))
                 failure = ConnectFailedError(judge_connect_failure(reason), reason)

@@ -16,7 +16,7 @@ from dataplane.transmit.policy.postgres_verdict import TIMEOUT
 from dataplane.transmit.postgres.request import MAX_INSERTS, InsertRequest
 
 if TYPE_CHECKING:
-    from dataplane.transmit.postgres.connections import Connection
+    from dataplane.transmit.postgres.connections import DatabaseConnection
     from dataplane.transmit.postgres.insertion import Insertion
 
 log = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ class _Job(Struct, eq=False):
     """A batch that is being inserted; the connection is None until there is one."""
 
     request: InsertRequest
-    connection: "Connection | None" = None
+    connection: "DatabaseConnection | None" = None
 
 
 class _InsertLoop:
@@ -173,7 +173,7 @@ class _InsertLoop:
         return _with_outcome(answer, insertion.parts)
 
 
-def _end_late(insertion: "Insertion", connection: "Connection") -> None:
+def _end_late(insertion: "Insertion", connection: "DatabaseConnection") -> None:
     insertion.loss = (TIMEOUT, "no answer in time; the rows may be stored")
     connection.abort()
 

@@ -314,7 +314,7 @@ def _bucket_fields(make: _Maker, row: DestinationRow) -> list[FormField]:
 def _database_fields(make: _Maker, row: DestinationRow) -> list[FormField]:
     is_new = not row.columns.strip()
     columns, key = (column_lines(DEFAULT_COLUMNS), ", ".join(DEFAULT_KEY)) if is_new else (row.columns, row.key)
-    conflict = {"kind": "choice", "choices": CONFLICTS}
+    conflict: dict[str, Any] = {"kind": "choice", "choices": CONFLICTS}
     return [
         make.field("host", "Host", row.host, example="db.example.com"),
         make.field("port", "Port", row.port, kind="number", example="5432"),

@@ -271,7 +271,7 @@ def _destinations(pipe: Pipe, number: int, spec: PipeSpec, wanted: Sequence[str]
             names = ", ".join(spec.destinations)
             raise InvalidValue("destinations", f"needs destinations of revision {number}, {names}; got {name[:40]}")
         if name not in fitting:
-            kind = type(spec.destinations[name]).__struct_config__.tag
+            kind = str(type(spec.destinations[name]).__struct_config__.tag)
             kind = {"topic": "compacted topic", "postgres": "table whose rows are updated"}.get(kind, kind)
             hint = ": recompute its table instead" if kind == "lake" else ""
             raise InvalidValue("destinations", f"needs type http, s3, postgres or topic, and {name} is a {kind}{hint}")

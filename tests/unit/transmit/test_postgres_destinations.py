@@ -9,6 +9,7 @@ from cryptography.fernet import Fernet
 
 from dataplane.causes import Cause
 from dataplane.ledger.meta import read_meta
+from dataplane.names import Purpose
 from dataplane.spec import PostgresDestination, RetryPolicy, RowSettings, endpoint_of
 from dataplane.tables.records import DestinationRecord
 from dataplane.tables.sealed import bind, credential_place
@@ -17,6 +18,7 @@ from dataplane.transmit.http.sender import HttpResponse, ResponsePart
 from dataplane.transmit.policy.delivery_verdict import OK, DeliveryVerdict
 from dataplane.transmit.policy.postgres_verdict import DATABASE_REFUSED, RESET, ROW_REFUSED
 from dataplane.transmit.postgres.request import InsertRequest
+from dataplane.transmit.work import TransmitWork
 from tests.support.memory_lane import MemoryLane, message
 from tests.support.transmitting import KEY, NODE, Clock, MemorySender, destination, opened, without_kafka
 
@@ -67,15 +69,20 @@ def record_of(to: PostgresDestination, name: str = "crm", of: PostgresDestinatio
 
 def given(tmp_path: Path, **fields: Any) -> tuple[MemoryLane, Any, MemoryDatabase]:
     lane, work, _ = opened(tmp_path, record_of(database(**fields)))
-    sender: MemoryDatabase = work._senders.postgres
-    return lane, work, sender
+    return lane, work, sender_of(work)
+
+
+def sender_of(work: TransmitWork) -> MemoryDatabase:
+    sender: Any = work._senders.postgres
+    assert isinstance(sender, MemoryDatabase)
+    return sender
 
 
 def take(lane: MemoryLane, *numbers: int) -> None:
     lane.take(*(message(n, b'{"n":%d}' % n) for n in numbers))
 
 
-def positions(lane: MemoryLane, topic: str) -> list[int]:
+def positions(lane: MemoryLane, topic: Purpose) -> list[int]:
     return [read_meta(one["headers"]).position for one in lane.producer.of(lane.cell.topics[topic].name)]
 
 
@@ -161,7 +168,7 @@ def test_nothing_is_inserted_without_the_password_of_this_host_and_user(tmp_path
     take(lane, 1, 2, 3)
     clock.advance(11)
     work.poll()
-    assert work._senders.postgres.inserts == []
+    assert sender_of(work).inserts == []
     assert positions(lane, "retry-in") == [1, 2, 3]
     assert positions(lane, "dead") == []
     work.close()
@@ -176,7 +183,7 @@ def test_slow_database_does_not_delay_a_webhook(tmp_path: Path):
     http.answer(200)
     work.poll()
     assert lane.filed() == {("transmit:hook", "delivered", ""): 1}
-    assert len(work._senders.postgres.begun) == 1
+    assert len(sender_of(work).begun) == 1
     work.close()
 
 

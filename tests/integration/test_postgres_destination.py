@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from tests.support.postgres_server import DATABASE, HOST, PASSWORD, USER, Postgr
 from tests.support.trust import Trust
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
+GIGABYTE = 1_000_000_000
 ROWS = "position bigint, child int, n int NOT NULL, note text, PRIMARY KEY (position, child)"
 
 
@@ -282,6 +284,31 @@ def test_silent_server_times_out_and_others_are_served_meanwhile(sender: Postgre
         (answer,) = ended(sender, 1)
     assert answer.verdict is not None
     assert (answer.verdict.cause, answer.token) == (Cause.TIMEOUT, "silent")
+
+
+def test_server_that_never_stops_answering_is_cut_off(sender: PostgresSender, to: PostgresDestination):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        sent: list[int] = []
+        threading.Thread(target=flood, args=(listener, sent), daemon=True).start()
+        flooding = changed(to, port=listener.getsockname()[1], sslmode="disable")
+        answer = insert(sender, flooding, row(1), timeout_ms=20_000)
+    assert answer.verdict is not None
+    assert (answer.verdict.cause, answer.message) == (Cause.PROTOCOL, "the answer is too long")
+    assert sum(sent) < GIGABYTE / 4
+
+
+def flood(listener: socket.socket, sent: list[int]) -> None:
+    """Sign a client in, and answer its first statement with one error message of a gigabyte."""
+    link, _ = listener.accept()
+    with link:
+        link.recv(1_000)
+        for kind, content in (("R", bytes(4)), ("S", b"client_encoding\0UTF8\0"), ("Z", b"I")):
+            link.sendall(kind.encode() + (len(content) + 4).to_bytes(4) + content)
+        link.recv(1_000)
+        link.sendall(b"E" + GIGABYTE.to_bytes(4) + b"M")
+        with suppress(OSError):
+            while sum(sent) < GIGABYTE:
+                sent.append(link.send(b"x" * 65_536))
 
 
 def test_lock_on_the_table_ends_the_statement_at_the_client_and_at_the_server(

@@ -10,6 +10,7 @@ import os
 import select
 import socket
 import ssl
+import sys
 import tempfile
 import threading
 import time
@@ -33,6 +34,7 @@ from dataplane.transmit.policy.postgres_verdict import FORBIDDEN, NO_HOST, conne
 IDLE_S: Final = 30.0  # connections that were not used for so long are closed
 MOST_IDLE: Final = 128  # idle connections of a lane
 MOST_ADDRESSES: Final = 4  # of a host, tried one after the other
+_BYTES_RECEIVED: Final = 128  # offset
 _NO_FILE: Final = "/nonexistent"  # in place of the default file
 logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of each refused statement
 
@@ -70,6 +72,12 @@ class DatabaseConnection(Struct, eq=False):
         if not self.link.closed:
             with socket.socket(fileno=os.dup(self.link.fileno())) as copy:
                 copy.shutdown(socket.SHUT_RDWR)
+
+    def received_bytes(self) -> int:
+        """Return the number of bytes that the server has sent (tcpi_bytes_received of Linux' struct tcp_info)."""
+        with socket.socket(fileno=os.dup(self.link.fileno())) as copy:
+            info = copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_RECEIVED + 8)
+        return int.from_bytes(info[_BYTES_RECEIVED:], sys.byteorder)
 
     def is_usable(self) -> bool:
         """Return False if the server has closed the idle connection, or has sent anything else."""

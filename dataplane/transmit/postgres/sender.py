@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from dataplane.transmit.http.sender import NOT_BEGUN, HttpPolicy, HttpResponse, ResponsePart
-from dataplane.transmit.policy.postgres_verdict import TIMEOUT
+from dataplane.transmit.policy.postgres_verdict import TIMEOUT, TOO_LONG
 from dataplane.transmit.postgres.request import MAX_INSERTS, InsertRequest
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 CLOSE_S: Final = 2.0  # for connections to close when the lane ends
 SWEEP_S: Final = 5.0
+WATCH_S: Final = 0.05
+MAX_RECEIVED_BYTES: Final = 4 * 1024 * 1024  # during a batch: errors of a thousand rows have a tenth of it
 
 
 class PostgresSender:
@@ -161,9 +163,9 @@ class _InsertLoop:
             async with asyncio.timeout_at(deadline_s):
                 job.connection = await self._pool.take(connection_key(request.to, request.password))
             answer.connect_us, answer.address = _us_since(began_s), job.connection.address
-            lateness = self._loop.call_at(deadline_s, _end_late, insertion, job.connection)
+            watch = self._loop.create_task(_watch(insertion, job.connection, deadline_s - self._loop.time()))
             await insertion.run(job.connection.link)
-            lateness.cancel()
+            watch.cancel()
             await self._pool.give_back(job.connection)
         except ConnectFailedError as exc:
             insertion.give_up(exc.verdict, exc.message)
@@ -173,8 +175,21 @@ class _InsertLoop:
         return _with_outcome(answer, insertion.parts)
 
 
-def _end_late(insertion: "Insertion", connection: "DatabaseConnection") -> None:
-    insertion.loss = (TIMEOUT, "no answer in time; the rows may be stored")
+async def _watch(insertion: "Insertion", connection: "DatabaseConnection", limit_s: float) -> None:
+    """End an insertion that lasts too long, or whose answer is longer than any of an honest server.
+
+    libpq keeps a message of up to 1 GiB in memory, and has no limit that could be set.
+    """
+    began_s, before = time.monotonic(), connection.received_bytes()
+    while time.monotonic() - began_s < limit_s:
+        await asyncio.sleep(min(WATCH_S, limit_s))
+        if connection.link.closed:
+            return
+        if connection.received_bytes() - before > MAX_RECEIVED_BYTES:
+            insertion.loss = (TOO_LONG, "the answer is too long")
+            break
+    else:
+        insertion.loss = (TIMEOUT, "no answer in time; the rows may be stored")
     connection.abort()
 
 

@@ -275,6 +275,16 @@ def test_connection_goes_to_the_checked_address_although_the_name_changes(
     assert (answer.verdict.cause, answer.address) == (Cause.TLS_CERTIFICATE, "")
 
 
+def test_dead_address_of_a_host_leaves_time_for_the_next(
+    server: PostgresServer, sender: PostgresSender, to: PostgresDestination, monkeypatch: pytest.MonkeyPatch
+):
+    found = [(2, 1, 6, "", (address, server.port)) for address in ("127.0.0.2", HOST)]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    with socket.create_server(("127.0.0.2", server.port)):
+        answer = insert(sender, to, row(1), timeout_ms=15_000)
+    assert (answer.verdict, answer.address) == (OK, HOST)
+
+
 def test_silent_server_times_out_and_others_are_served_meanwhile(sender: PostgresSender, to: PostgresDestination):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         silent = changed(to, port=listener.getsockname()[1])

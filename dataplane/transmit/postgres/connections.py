@@ -29,10 +29,17 @@ from dataplane.spec import PostgresDestination
 from dataplane.spec.guard import may_connect
 from dataplane.transmit.http.sender import HttpPolicy
 from dataplane.transmit.policy.delivery_verdict import DeliveryVerdict
-from dataplane.transmit.policy.postgres_verdict import FORBIDDEN, NO_HOST, connect_failure, judge_connect_failure
+from dataplane.transmit.policy.postgres_verdict import (
+    FORBIDDEN,
+    NO_HOST,
+    TIMEOUT,
+    connect_failure,
+    judge_connect_failure,
+)
 
 IDLE_S: Final = 30.0  # connections that were not used for so long are closed
 MOST_IDLE: Final = 128  # idle connections of a lane
+ADDRESS_S: Final = 2.0  # for one of several addresses, so that a dead one does not use up the time of the others
 MOST_ADDRESSES: Final = 4  # of a host, tried one after the other
 _BYTES_RECEIVED: Final = 128  # offset
 _NO_FILE: Final = "/nonexistent"  # in place of the default file
@@ -142,9 +149,13 @@ class ConnectionPool:
         if not permitted:
             raise ConnectFailedError(FORBIDDEN, "the host has no public address")
         failure = ConnectFailedError(NO_HOST, "")
+        limit_s = ADDRESS_S if len(permitted) > 1 else None
         for address in permitted[:MOST_ADDRESSES]:
             try:
-                return DatabaseConnection(key, await self._connect(key, address), address)
+                async with asyncio.timeout(limit_s):
+                    return DatabaseConnection(key, await self._connect(key, address), address)
+            except TimeoutError:
+                failure = ConnectFailedError(TIMEOUT, "no connection in time")
             except psycopg.Error as exc:
                 reason = connect_failure(str(exc))
                 failure = ConnectFailedError(judge_connect_failure(reason), reason)

@@ -17,6 +17,8 @@ class Cause(StrEnum):
     CRASHES_LANE = "crashes-lane"
     CREDENTIAL = "credential"
     CREDENTIAL_MISSING = "credential-missing"
+    DATABASE_ERROR = "database-error"
+    DATABASE_REFUSED = "database-refused"
     DEAD_RATE = "dead-rate"
     DECODE = "decode"
     DELAYED = "delayed"
@@ -49,6 +51,7 @@ class Cause(StrEnum):
     RESET = "reset"
     ROUTE = "route"
     ROW = "row"
+    ROW_REFUSED = "row-refused"
     SCHEMA = "schema"
     SECRET_UNREADABLE = "secret-unreadable"  # noqa: S105 (a code)
     SEQUENCE_GAP = "sequence-gap"

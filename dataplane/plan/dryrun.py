@@ -13,9 +13,19 @@ from dataplane.plan.about import about
 from dataplane.plan.compiled import CompiledPlan
 from dataplane.plan.encoding import content_type_of, encoding_note
 from dataplane.plan.outbound import address_of, fixed_headers, forwarded_headers, message_headers, original_note
+from dataplane.plan.rows import CompiledRow
 from dataplane.plan.stage import CompiledStage, CompiledSteps, StageError, decode, encode
 from dataplane.plan.template import CompiledTemplate, RenderedRequest
-from dataplane.spec import BasicAuth, BearerAuth, HeaderAuth, HttpDestination, OAuth2, PipeSpec, S3Destination
+from dataplane.spec import (
+    BasicAuth,
+    BearerAuth,
+    HeaderAuth,
+    HttpDestination,
+    OAuth2,
+    PipeSpec,
+    PostgresDestination,
+    S3Destination,
+)
 from dataplane.stages.enrich import EmptyTables, TableRows
 from dataplane.stages.steps import DROPPED
 
@@ -74,7 +84,8 @@ class NodeTrace(Struct, frozen=True):
 class OutboundRequest(Struct, frozen=True):
     """Request that a lane would send, with its header lines in order and without secrets.
 
-    method: POST, or STORE for a destination that Penstock stores itself; `url` is then a description
+    method: POST, PUT (an object), INSERT (a row), or STORE for a destination that Penstock stores itself; `url` is a
+            description for the last two
     note:   how the real request differs, "" if it does not; for a batch, the message is shown as if it were sent alone,
             for an encoding as JSON
     cause:  why the message would be dead-lettered instead, "" if it would be sent
@@ -262,6 +273,8 @@ class _DryRun:
         if isinstance(to, S3Destination):
             body, note = self._text(unit.body), object_note(to)
             return OutboundRequest(name, unit.meta.id, "PUT", address_of(to), [], body, note)
+        if isinstance(to, PostgresDestination):
+            return self._row(name, to, unit)
         if not isinstance(to, HttpDestination):
             body = self._text(unit.body)
             return OutboundRequest(name, unit.meta.id, "STORE", address_of(to), [], body, encoding_note(to))
@@ -279,6 +292,14 @@ class _DryRun:
         body = self._text(made.body or unit.body)
         return OutboundRequest(name, unit.meta.id, "POST", made.url, shown, body, note, cause)
 
+    def _row(self, name: str, to: PostgresDestination, unit: _Unit) -> OutboundRequest:
+        body, note, cause = self._text(unit.body), row_note(to), ""
+        try:
+            body = _text(CompiledRow(to)(unit.meta, unit.body))
+        except StageError as exc:
+            note, cause = f"not sent; the message would be dead-lettered: {exc}", exc.cause
+        return OutboundRequest(name, unit.meta.id, "INSERT", address_of(to), [], body, note, cause)
+
 
 def batch_note(to: HttpDestination) -> str:
     """Return the note on how a batching destination receives the message; "" without batching."""
@@ -294,6 +315,12 @@ def object_note(to: S3Destination) -> str:
     """Return the note on the object that the message becomes a part of."""
     kind = "a Parquet file" if to.format == "parquet" else "JSON lines"
     return f"{kind} of up to {to.batch.max_events} messages in one object; this message is one of them"
+
+
+def row_note(to: PostgresDestination) -> str:
+    """Return the note on the statement that the row is inserted by."""
+    known = f"a row whose {', '.join(to.key)} the table has is {'updated' if to.ordered else 'ignored'}"
+    return f"up to {to.batch.max_events} rows in one statement; {known if to.key else 'a repeat is a second row'}"
 
 
 def auth_shown(to: HttpDestination) -> list[str]:

@@ -25,6 +25,7 @@ from dataplane.spec import (
     DestinationSpec,
     HttpDestination,
     PipeSpec,
+    PostgresDestination,
     SpecError,
     TableDestination,
     TopicDestination,
@@ -146,6 +147,8 @@ def _expressions_of(where: str, destination: DestinationSpec) -> Iterator[tuple[
             yield f"{where}.key", key
             if remove_when:
                 yield f"{where}.remove_when", remove_when
+        case PostgresDestination(columns=columns):
+            yield from ((f"{where}.columns.{name}", text) for name, text in columns.items())
         case TopicDestination(remove_when=remove_when) if remove_when:
             yield f"{where}.remove_when", remove_when
         case HttpDestination(template=template) if template is not None:

@@ -10,7 +10,14 @@ from dataplane.ledger.meta import CONTENT_TYPE, Headers, MessageMeta
 from dataplane.ledger.traceparent import TRACEPARENT
 from dataplane.ledger.units import format_position
 from dataplane.plan.stage import StageError
-from dataplane.spec import DestinationSpec, HttpDestination, S3Destination, TableDestination, sends_original
+from dataplane.spec import (
+    DestinationSpec,
+    HttpDestination,
+    PostgresDestination,
+    S3Destination,
+    TableDestination,
+    sends_original,
+)
 from dataplane.spec.header_text import percent_encoded
 from dataplane.spec.loops import HOPS_HEADER
 
@@ -26,6 +33,8 @@ def address_of(to: DestinationSpec) -> str:
             return url
         case S3Destination(url, prefix=prefix):
             return f"{url.rstrip('/')}/{prefix}"
+        case PostgresDestination(host, database, table=table, port=port, schema=schema):
+            return f"postgresql://{host}:{port}/{database} {schema}.{table}"
         case TableDestination(table):
             return f"look-up table {table}"
     return str(to.__struct_config__.tag)

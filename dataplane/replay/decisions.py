@@ -81,7 +81,7 @@ def _refused_destination(
         if current is None or current.state == "removed":
             return f"the destination {name} does not exist any more"
         if not isinstance(to, RemoteDestination | TopicDestination):
-            return f"the destination {name} is not of type http, s3 or topic"
+            return f"the destination {name} is not of type http, s3, postgres or topic"
     return "" if record.destinations else "no destination is chosen"
 
 

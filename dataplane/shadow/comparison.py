@@ -34,7 +34,7 @@ class ComparedUnit(NamedTuple):
 
 
 class ComparedDestinations:
-    """Destinations that a run compares: those of type http, s3 and topic.
+    """Destinations that a run compares: those of type http, s3, postgres and topic.
 
     chosen: those of the draft
     """

@@ -71,7 +71,7 @@ def refusal_of_shadow(record: ShadowRecord, progress: ShadowProgress | None, now
         "the pipe has been migrated to another cell": has_moved or now.pipe.cell != record.cell,
         now.problem: bool(now.problem),
         "the secret of the hash steps cannot be decrypted": not now.has_salt,
-        "the draft has no destination of type http, s3 or topic": not ComparedDestinations(
+        "the draft has no destination of type http, s3, postgres or topic": not ComparedDestinations(
             record.spec, now.plan.spec
         ).chosen,
     }

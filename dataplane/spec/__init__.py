@@ -20,10 +20,12 @@ from dataplane.spec.destination import (
 from dataplane.spec.destinations import (
     DestinationSpec,
     RemoteDestination,
+    UrlDestination,
     beginning_of,
     destination_of,
     encoding_of,
     endpoint_of,
+    keeps_newest,
     keeps_order,
     sends_original,
 )
@@ -32,6 +34,7 @@ from dataplane.spec.encoding import AvroEncoding, ColumnsEncoding
 from dataplane.spec.enrich import EnrichSpec
 from dataplane.spec.errors import SpecError
 from dataplane.spec.object_store import AwsAuth, ObjectSettings, S3Destination
+from dataplane.spec.postgres import PostgresAuth, PostgresDestination, RowSettings
 from dataplane.spec.routes import RouteRule, RoutesSpec
 from dataplane.spec.sources import (
     HttpSource,
@@ -93,6 +96,8 @@ __all__ = [
     "PeekStepSpec",
     "PenstockSource",
     "PipeSpec",
+    "PostgresAuth",
+    "PostgresDestination",
     "RemoteDestination",
     "RemoveStep",
     "RenameStep",
@@ -102,6 +107,7 @@ __all__ = [
     "RetryPolicy",
     "RouteRule",
     "RoutesSpec",
+    "RowSettings",
     "S3Destination",
     "SetStep",
     "SourceSpec",
@@ -110,6 +116,7 @@ __all__ = [
     "TableDestination",
     "TableSource",
     "TopicDestination",
+    "UrlDestination",
     "beginning_at",
     "beginning_of",
     "can_spread",
@@ -117,6 +124,7 @@ __all__ = [
     "encoding_of",
     "endpoint_of",
     "has_keys",
+    "keeps_newest",
     "keeps_order",
     "parse_pipe_spec",
     "paths_overlap",

@@ -11,10 +11,12 @@ from dataplane.spec.destination import HttpDestination, OAuth2, check_http
 from dataplane.spec.encoding import Encoding
 from dataplane.spec.guard import plain_host
 from dataplane.spec.object_store import AwsAuth, S3Destination, check_object_store
+from dataplane.spec.postgres import PostgresDestination, check_postgres
 from dataplane.spec.storage import LakeDestination, TableDestination, TopicDestination, check_table, check_topic
 
 _PORTS: Final = {"http": 80, "https": 443}
-RemoteDestination = HttpDestination | S3Destination  # requests to a URL, with a credential
+UrlDestination = HttpDestination | S3Destination  # requests to a URL, with a credential
+RemoteDestination = UrlDestination | PostgresDestination  # of a customer, with a credential
 DestinationSpec = RemoteDestination | LakeDestination | TopicDestination | TableDestination
 
 
@@ -25,6 +27,8 @@ def check_destination(path: str, destination: DestinationSpec) -> None:
             check_http(path, destination)
         case S3Destination():
             check_object_store(path, destination)
+        case PostgresDestination():
+            check_postgres(path, destination)
         case TopicDestination():
             check_topic(path, destination)
         case TableDestination():
@@ -40,11 +44,14 @@ def destination_of(config: Mapping[str, Any]) -> DestinationSpec:
 def endpoint_of(to: DestinationSpec) -> str:
     """Return the recipient of a destination's credential: scheme, host and port of its URL, and its token URL if any.
 
-    For a bucket it also names the access key, because each has a secret of its own.
+    For a bucket it also names the access key, because each has a secret of its own. For a database it names host, port,
+    user and `sslmode`.
 
     A stored credential belongs to one endpoint: a change of the endpoint requires that it is entered again.
     """
-    if not isinstance(to, RemoteDestination):
+    if isinstance(to, PostgresDestination):
+        return f"postgresql://{to.user}@{plain_host(to.host)}:{to.port} {to.sslmode}"
+    if not isinstance(to, UrlDestination):
         return ""
     parts = urlsplit(to.url)
     port = parts.port or _PORTS[parts.scheme]
@@ -64,7 +71,7 @@ def with_type(part: Any) -> Any:
 
 def encoding_of(to: DestinationSpec) -> Encoding | None:
     """Return the encoding of a destination's events; None for JSON."""
-    if isinstance(to, TableDestination | S3Destination) or to.encoding is UNSET:
+    if isinstance(to, TableDestination | S3Destination | PostgresDestination) or to.encoding is UNSET:
         return None
     return to.encoding
 
@@ -77,6 +84,16 @@ def beginning_of(to: DestinationSpec) -> str:
 def sends_original(to: DestinationSpec) -> bool:
     """Return True if a destination gets the bodies of forms and XML as they were received."""
     return isinstance(to, HttpDestination) and to.original_body is True
+
+
+def keeps_newest(to: DestinationSpec) -> bool:
+    """Return True if a destination keeps the last value of each key: an earlier event would replace a later one."""
+    match to:
+        case TopicDestination():
+            return to.compacted is True
+        case PostgresDestination():
+            return to.ordered
+    return False
 
 
 def keeps_order(to: DestinationSpec) -> bool:

@@ -14,6 +14,7 @@ from dataplane.spec.enrich import Enrichments, check_enrich
 from dataplane.spec.error_texts import checked, split_error
 from dataplane.spec.errors import SpecError
 from dataplane.spec.names import NAME_PATTERN, NAME_WORDS, Name
+from dataplane.spec.postgres import PostgresDestination
 from dataplane.spec.routes import RoutesSpec
 from dataplane.spec.sources import SourceSpec, check_source, has_keys
 from dataplane.spec.steps import FilterStep, MapStep, MaskStep, Step, keeps_body, paths_overlap
@@ -135,6 +136,8 @@ def _expressions(spec: PipeSpec) -> Iterator[str]:
                 yield from (to.key, to.remove_when or "")
             case TopicDestination():
                 yield to.remove_when or ""
+            case PostgresDestination():
+                yield from to.columns.values()
             case HttpDestination(template=made) if made is not None:
                 yield from (made.path or "", *made.headers.values(), made.body or "")
 

@@ -94,7 +94,12 @@ def why_forbidden(url: str, allowed: Sequence[Network] = (), *, https_only: bool
         return "needs https"
     if parts.port in FORBIDDEN_PORTS:
         return f"needs a port that is used for HTTP, got {parts.port}"
-    host = plain_host(parts.hostname or "")
+    return why_host_forbidden(parts.hostname or "", allowed)
+
+
+def why_host_forbidden(host: str, allowed: Sequence[Network] = ()) -> str:
+    """Return what a host needs so that the platform may connect to it; see `why_forbidden`."""
+    host = plain_host(host)
     try:
         address = literal_address(host)
     except ValueError:

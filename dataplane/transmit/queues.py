@@ -16,17 +16,19 @@ from typing import Final
 from dataplane.causes import Cause
 from dataplane.ledger.facts import Fact
 from dataplane.plan import StageError
+from dataplane.plan.rows import CompiledRow
 from dataplane.runtime.lanes.context import LaneContext
-from dataplane.spec import BatchLimits
+from dataplane.spec import BatchLimits, PostgresDestination
 from dataplane.transmit.deliveries.batches import ITEM_BYTES, next_batch
 from dataplane.transmit.deliveries.delivery import Delivery, DeliveryBatch
 from dataplane.transmit.deliveries.rendered_delivery import RequestOf, batch_request_of, request_of
 from dataplane.transmit.destinations.targets import DestinationTarget, QueueAction
 from dataplane.transmit.destinations.token_requests import begin_fetch
-from dataplane.transmit.http.sender import HOST_ERRORS, REQUEST_INVALID, HttpRequest, HttpSender
+from dataplane.transmit.http.sender import HOST_ERRORS, REQUEST_INVALID, HttpRequest
 from dataplane.transmit.key_order import KeyOrder
 from dataplane.transmit.outcomes.outcomes import Outcomes
-from dataplane.transmit.records.writer import RecordWriter
+from dataplane.transmit.postgres.request import InsertRequest
+from dataplane.transmit.senders import Senders
 
 log = logging.getLogger(__name__)
 
@@ -44,15 +46,12 @@ RESCHEDULED_A_PASS: Final = 500  # per destination and pass: a few milliseconds 
 class DeliveryQueues:
     """Every send that waits: in its destination's queue, or for the end of a pause between two local retries."""
 
-    def __init__(
-        self, lane: LaneContext, ends: Outcomes, sender: HttpSender, writer: RecordWriter, order: KeyOrder
-    ) -> None:
+    def __init__(self, lane: LaneContext, ends: Outcomes, senders: Senders, order: KeyOrder) -> None:
         self._lane = lane
         self.request_of: RequestOf = request_of  # renders an attempt of one message
         self._ends = ends
         self._order = order
-        self._sender = sender
-        self._writer = writer
+        self._senders = senders
         self._ready: set[DestinationTarget] = set()  # targets with a queue that is not empty
         self._pausing: list[tuple[float, int, Delivery]] = []  # heap of local retries by monotonic time
         self._numbers = itertools.count()
@@ -202,7 +201,7 @@ class DeliveryQueues:
 
     def _go(self, target: DestinationTarget, now_s: float) -> None:
         if target.tokens is not None and target.tokens.due(now_s):
-            begin_fetch(target, target.tokens, self._sender)
+            begin_fetch(target, target.tokens, self._senders.http)
         action = target.queue_action(now_s)
         if action is QueueAction.SEND:
             self._send(target, now_s)
@@ -222,7 +221,7 @@ class DeliveryQueues:
         A destination never has more of the sender's transfers than are left for others.
         """
         queue, rate = target.queue, target.rate
-        sender = self._sender if target.posts else self._writer
+        sender = self._senders.of(target)
         room = min(target.room(now_s), (sender.room - target.active + 1) // 2)
         if target.record.to.batch is not None:
             self._send_batches(target, target.record.to.batch, room, now_s)
@@ -255,8 +254,10 @@ class DeliveryQueues:
             target.batch_length = -1
 
     def _begin_batch(self, target: DestinationTarget, members: list[Delivery]) -> None:
-        number = members[0].together or next(self._numbers)
-        now_us, now_s = _now_us(), time.monotonic()
+        if target.row is not None:
+            self._insert(target, target.row, members)
+            return
+        now_us = _now_us()
         try:
             request = batch_request_of(target, members, now_us // 1_000_000)
         except HOST_ERRORS:
@@ -264,6 +265,35 @@ class DeliveryQueues:
         except Exception:
             self._part(target, members)
             return
+        self._attempt_begins(target, members, now_us)
+        keep_bytes = target.keep_bytes + ITEM_BYTES * len(members)
+        token, identity = DeliveryBatch(target, members, target.is_object_store), target.secrets.identity
+        self._senders.http.begin(
+            HttpRequest(token, *request, target.timeout_ms, keep_bytes, identity=identity, method=target.method)
+        )
+
+    def _insert(self, target: DestinationTarget, row_of: CompiledRow, members: list[Delivery]) -> None:
+        """Begin to insert the rows of a batch. A message that cannot be a row is dead."""
+        to, rows, able = target.record.to, [], []
+        for send in members:
+            try:
+                rows.append(row_of(send.meta, send.body))
+                able.append(send)
+            except StageError as exc:
+                self._ends.dead_letter(send, exc.cause, exc.detail)
+                target.refused(exc.cause, of_copy=send.is_copy)
+            except HOST_ERRORS:
+                raise
+            except Exception:
+                self._dead_letter_unsendable(send, target)
+        if able and isinstance(to, PostgresDestination):
+            self._attempt_begins(target, able, _now_us())
+            token = DeliveryBatch(target, able)
+            self._senders.postgres.begin(InsertRequest(token, to, target.secrets.password, rows, target.timeout_ms))
+
+    def _attempt_begins(self, target: DestinationTarget, members: list[Delivery], now_us: int) -> None:
+        """Note the beginning of an attempt of a batch."""
+        number, now_s = members[0].together or next(self._numbers), time.monotonic()
         target.active += 1
         if not members[0].tries:
             target.budget.sent()
@@ -273,11 +303,6 @@ class DeliveryQueues:
             send.began_us = now_us
             send.request_begins(now_s)
             send.meta.first_us = send.meta.first_us or now_us
-        keep_bytes = target.keep_bytes + ITEM_BYTES * len(members)
-        token, identity = DeliveryBatch(target, members, target.is_object_store), target.secrets.identity
-        self._sender.begin(
-            HttpRequest(token, *request, target.timeout_ms, keep_bytes, identity=identity, method=target.method)
-        )
 
     def _part(self, target: DestinationTarget, members: list[Delivery]) -> None:
         """Split a batch that cannot be rendered into halves, down to the message that causes the error: it is dead."""
@@ -325,10 +350,10 @@ class DeliveryQueues:
         if not meta.first_us:
             meta.first_us = began_us
         if request is None:
-            self._writer.begin(send)
+            self._senders.records.begin(send)
             return
         identity = target.secrets.identity
-        self._sender.begin(
+        self._senders.http.begin(
             HttpRequest(
                 send, request.url, request.headers, request.body, target.timeout_ms, target.keep_bytes, identity
             )
@@ -363,7 +388,7 @@ class DeliveryQueues:
 
     def _let_through(self, target: DestinationTarget, send: Delivery, now_s: float) -> None:
         """Send a single message of a held destination as soon as it has an access token and the limits allow it."""
-        if not target.has_token(now_s) or not self._sender.room or target.room_by_limits(now_s) < 1:
+        if not target.has_token(now_s) or not self._senders.of(target).room or target.room_by_limits(now_s) < 1:
             target.queue.append(send)
         elif self._may_begin(send):
             if target.rate is not None:

@@ -7,9 +7,9 @@ from typing import Final
 
 from dataplane.runtime.lanes.context import LaneContext
 from dataplane.transmit.deliveries.delivery import cancelled_deliveries, members_of
-from dataplane.transmit.http.sender import HttpSender
 from dataplane.transmit.outcomes.outcomes import Outcomes
 from dataplane.transmit.queues import DeliveryQueues
+from dataplane.transmit.senders import Senders
 
 LOOK_EVERY_S: Final = 0.25
 NEARLY_FULL: Final = 0.75  # of a window's limit
@@ -24,11 +24,11 @@ def blocked_by_few(span: int, unsettled: int, limit: int) -> bool:
 class SlowLaneRelief:
     """Check the ack windows every LOOK_EVERY_S seconds, and free blocked ones."""
 
-    def __init__(self, lane: LaneContext, ends: Outcomes, queues: DeliveryQueues, sender: HttpSender) -> None:
+    def __init__(self, lane: LaneContext, ends: Outcomes, queues: DeliveryQueues, senders: Senders) -> None:
         self._lane = lane
         self._ends = ends
         self._queues = queues
-        self._sender = sender
+        self._senders = senders
         self._due_s = 0.0
 
     def poll(self, now_s: float) -> None:
@@ -48,7 +48,7 @@ class SlowLaneRelief:
             id(send): send for send in self._ends.under_way.values() if any(slot in blocked for slot, _ in send.places)
         }
         waiting = self._queues.take_out(set(few))
-        begun = self._sender.cancel(lambda token: any(id(send) in few for send in members_of(token)))
+        begun = self._senders.cancel(lambda token: any(id(send) in few for send in members_of(token)))
         out = {id(send) for send in [*waiting, *cancelled_deliveries(begun)]}
         for send in list(self._ends.under_way.values()):  # in the order read, which keeps the order per key
             if id(send) in out:

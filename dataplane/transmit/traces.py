@@ -14,6 +14,7 @@ from dataplane.ledger.units import format_position
 from dataplane.plan import StageError
 from dataplane.runtime.lanes.context import LaneContext
 from dataplane.runtime.telemetry.tracing import SpanKind, Tracing, traceparent_of
+from dataplane.spec import DestinationSpec, HttpDestination, PostgresDestination, S3Destination
 from dataplane.transmit.deliveries.delivery import Delivery
 from dataplane.transmit.deliveries.rendered_delivery import RenderedDelivery, request_of
 from dataplane.transmit.http.sender import HttpResponse
@@ -61,11 +62,9 @@ class TransmitTracing:
 
     def _begin(self, send: Delivery, tries: int, parent: str, start_us: int | None) -> Any:
         target = send.target
-        posts, method = target.posts, target.method
-        attributes = _span_attributes(send, tries)
-        attributes |= _http_attributes(target.record.to.url, method) if posts else _KEPT
-        kind: SpanKind = "client" if posts else "producer"
-        return self._tracing.begin(method if posts else "send", kind, attributes, parent=parent, start_us=start_us)
+        name, kind, of_target = _request_span(target.record.to, target.method)
+        attributes = _span_attributes(send, tries) | of_target
+        return self._tracing.begin(name, kind, attributes, parent=parent, start_us=start_us)
 
 
 class TracedAttemptBook(AttemptBook):
@@ -84,6 +83,17 @@ class TracedAttemptBook(AttemptBook):
         """Log the attempt and end its span."""
         super().failed(send, answer, outcome, reason, next_us)
         self._traces.ended(send, answer, outcome, reason, next_us)
+
+
+def _request_span(to: DestinationSpec, method: str) -> tuple[str, SpanKind, dict[str, Any]]:
+    """Return name, kind and attributes of the span of a request to a destination."""
+    match to:
+        case PostgresDestination(host, database, port=port):
+            attributes = {"db.system.name": "postgresql", "db.namespace": database, "server.address": host}
+            return "INSERT", "client", attributes | {"server.port": port}
+        case HttpDestination() | S3Destination():
+            return method, "client", _http_attributes(to.url, method)
+    return "send", "producer", _KEPT
 
 
 _KEPT: Final = {"messaging.system": "kafka", "messaging.operation.type": "send"}

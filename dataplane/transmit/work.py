@@ -6,7 +6,6 @@ retry-out) in separate lanes, so that retries never delay first attempts.
 
 import time
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from typing import Any, Final
 
 from confluent_kafka import Message
@@ -24,8 +23,10 @@ from dataplane.transmit.key_order import KeyOrder
 from dataplane.transmit.outcomes.attempts import AttemptBook
 from dataplane.transmit.outcomes.outcomes import Outcomes
 from dataplane.transmit.outcomes.responses import ResponseHandler
+from dataplane.transmit.postgres.sender import PostgresSender
 from dataplane.transmit.queues import DeliveryQueues
 from dataplane.transmit.records.writer import RecordWriter
+from dataplane.transmit.senders import Senders
 from dataplane.transmit.slow_lane_relief import SlowLaneRelief
 from dataplane.transmit.traces import TracedAttemptBook, TransmitTracing
 
@@ -40,19 +41,21 @@ class TransmitWork:
         self._targets = TargetRegistry(lane)
         settings = lane.settings
         ca_file, own = settings.destination_ca, settings.own_ingest
-        self._sender = HttpSender(HttpPolicy(settings.destination_allow, settings.https_only, ca_file, own))
+        policy = HttpPolicy(settings.destination_allow, settings.https_only, ca_file, own)
+        self._sender = HttpSender(policy)
         self._order = KeyOrder(lane)
         self._ends = Outcomes(lane, self._order)
         name = f"{lane.identity.cell}-{lane.identity.writer}-kept"
         self._writer = RecordWriter(settings.kafka, name, lane.cell.topics["lake"].name)
-        self._queues = DeliveryQueues(lane, self._ends, self._sender, self._writer, self._order)
+        self._senders = Senders(self._sender, PostgresSender(policy), self._writer)
+        self._queues = DeliveryQueues(lane, self._ends, self._senders, self._order)
         self._book = AttemptBook(lane)
         if lane.tracing is not None:
             traces = TransmitTracing(lane.tracing)
             self._queues.request_of = traces.request_of
             self._book = TracedAttemptBook(lane, traces)
         self._answers = ResponseHandler(self._ends, self._queues, self._book, self._order)
-        self._relief = SlowLaneRelief(lane, self._ends, self._queues, self._sender)
+        self._relief = SlowLaneRelief(lane, self._ends, self._queues, self._senders)
         self._gossip = BreakerGossip(lane, self._targets)
 
     def process(self, messages: Sequence[Message]) -> None:
@@ -94,7 +97,7 @@ class TransmitWork:
         self._order.poll(now_s)
         self._queues.poll(now_s, shared=self._targets.shared)
         self._sender.reads_all_details = self._book.samples
-        for answer in chain(self._sender.poll(BUSY_WAIT_S), self._writer.poll()):
+        for answer in self._senders.poll(BUSY_WAIT_S):
             token = answer.token
             if isinstance(token, Delivery):
                 self._answers.take(token, answer, now_s)
@@ -129,7 +132,7 @@ class TransmitWork:
         """Return how long the loop may wait for messages: 0 while bytes move, because `poll` waits on the sockets."""
         if self._sender.active:
             return 0.0
-        if self._lane.producer.in_flight or self._writer.active:
+        if self._lane.producer.in_flight or self._writer.active or self._senders.postgres.active:
             return BUSY_WAIT_S
         return min(IDLE_WAIT_S, max(BUSY_WAIT_S, self._queues.rest_s(time.monotonic())))
 
@@ -144,7 +147,7 @@ class TransmitWork:
         """Schedule retries for sends that began and are unanswered; sends that never began stay uncommitted."""
         untried, tried = self._queues.empty()
         self._ends.on_drain_timeout(untried)
-        tried += cancelled_deliveries(self._sender.cancel_all())
+        tried += cancelled_deliveries(self._senders.cancel(lambda _token: True))
         for send in tried:
             if send.is_ordered and self._order.retries:
                 self._ends.on_drain_timeout([send])  # stays uncommitted: the next lane reads it in its order
@@ -153,8 +156,7 @@ class TransmitWork:
 
     def close(self) -> None:
         """Close connections and files."""
-        self._sender.close()
-        self._writer.close()
+        self._senders.close()
         self._gossip.close()
         self._order.close()
         self._ends.close()

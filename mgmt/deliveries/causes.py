@@ -207,6 +207,28 @@ ALL: Final = (
         "Enter a new secret on the destination's page; for the others, publish a revision.",
     ),
     _again(
+        Cause.DATABASE_REFUSED,
+        "the database refused the connection or the statement",
+        "The database does not accept the user, the password or the statement: a table or column is missing, or the "
+        "user may not insert. The reason is never one row, so all are retried.",
+        "Read the reason of the attempt. Create what is missing, or grant the right, in the database.",
+        "Enter a new password on the destination's page; for other settings, publish a revision.",
+    ),
+    _again(
+        Cause.DATABASE_ERROR,
+        "the database answered with a temporary error",
+        "The database is starting, stopping or overloaded, is a read-only standby, or ended the transaction because of "
+        "others (a deadlock, a lock).",
+        "Check the state of the database, its free connections and its locks.",
+    ),
+    _final(
+        Cause.ROW_REFUSED,
+        "the database refused the row",
+        "A value does not fit the type of its column or breaks a constraint. The other rows of the batch are inserted.",
+        "The SQLSTATE and the names of column and constraint show which value it is.",
+        "Publish a revision whose columns and steps produce rows that fit, or change the table.",
+    ),
+    _again(
         Cause.THROTTLED,
         "answered 429: too many requests",
         "The destination limits the request rate. Penstock slows down and obeys its Retry-After.",
@@ -285,9 +307,9 @@ ALL: Final = (
     ),
     _again(
         Cause.CREDENTIAL_MISSING,
-        "no credential is stored for its URL or access key",
-        "This destination needs a credential, and none is stored for its current URL or access key: a credential is "
-        "only used for those that it was entered for.",
+        "no credential is stored for its address",
+        "This destination needs a credential, and none is stored for its current URL, access key, or host and user: a "
+        "credential is only used for those that it was entered for.",
         "Enter the credential on the destination's page. Waiting messages are then sent.",
         whose=PIPE,
     ),
@@ -391,7 +413,7 @@ ALL: Final = (
         Cause.ROW,
         "not a valid row, or a record without a key",
         "A look-up table accepts objects of at most 16 kB whose key is text or a whole number. A compacted topic "
-        "accepts events with a key.",
+        "accepts events with a key. For a row of a database, the expression of each column needs a value.",
         "Publish a revision whose keys and steps produce valid rows and records.",
         whose=PIPE,
     ),

@@ -81,6 +81,8 @@ def _request(run: DryRun, destination: str) -> OutboundRequest:
         )
     if found[0].method == "PUT":
         raise NothingToSendError(f"{destination} is a bucket: a test would leave an object. Send an event instead.")
+    if found[0].method == "INSERT":
+        raise NothingToSendError(f"{destination} is a database: a test would leave a row. Send an event instead.")
     if found[0].method != "POST":
         raise NothingToSendError(f"{destination} is stored by Penstock itself, so there is no request to test.")
     if found[0].note.startswith("not sent"):

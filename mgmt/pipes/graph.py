@@ -11,7 +11,7 @@ from django.urls import reverse
 from dataplane.ledger.bins import Bin
 from dataplane.names import transmit_node
 from dataplane.plan.outbound import address_of
-from dataplane.spec import destination_of
+from dataplane.spec import PostgresDestination, destination_of
 from mgmt.deliveries.cause_wording import cause_in_words
 from mgmt.deliveries.presenters import STATES, alert_words
 from mgmt.deliveries.queries.message_selection import WaitingMessages
@@ -138,7 +138,7 @@ def _destination(facts: GraphFacts, name: str) -> GraphDestination:
     return GraphDestination(
         name=name,
         url=address_of(to),
-        host=urlsplit(to.url).netloc,
+        host=to.host if isinstance(to, PostgresDestination) else urlsplit(to.url).netloc,
         steps=len(facts.spec.get("transform", {}).get(name, [])),
         per_s=rate_per_s(counts.get(minute - 1, 0), counts.get(minute, 0), elapsed_s),
         lag_p95_us=node.lag_out.p95 if node and node.lag_out else None,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from django.conf import settings
@@ -19,19 +19,22 @@ from dataplane.spec import (
     LakeDestination,
     OAuth2,
     PipeSpec,
-    RemoteDestination,
+    PostgresDestination,
     SpecError,
+    UrlDestination,
     beginning_at,
     beginning_of,
     encoding_of,
     parse_pipe_spec,
 )
 from dataplane.spec.clusters import why_not_readable
-from dataplane.spec.guard import parse_networks, why_forbidden
+from dataplane.spec.guard import FORBIDDEN_PORTS, parse_networks, why_forbidden, why_host_forbidden
 from dataplane.spec.loops import is_own_url
 from mgmt.models import SubjectVersion
 from mgmt.registry.queries import find_version
 from mgmt.sandbox import checked_spec_of
+
+POSTGRES_PORT: Final = 5432
 
 
 class DestinationForbidden(SpecError):  # noqa: N818 named for what the caller answers
@@ -43,6 +46,8 @@ def check_destinations(spec: PipeSpec) -> None:
     for name, destination in spec.destinations.items():
         for field, url in _urls(destination):
             check_outbound(f"$.destinations.{name}.{field}", url)
+        if isinstance(destination, PostgresDestination):
+            _check_database(f"$.destinations.{name}", destination)
         if isinstance(destination, LakeDestination) and destination.root not in (None, *settings.PENSTOCK_LAKES):
             wanted = f"needs one of the platform's stores, {', '.join(settings.PENSTOCK_LAKES)}"
             raise DestinationForbidden(f"$.destinations.{name}.root", wanted)
@@ -104,8 +109,18 @@ def check_outbound(path: str, url: str) -> None:
         raise DestinationForbidden(path, reason)
 
 
+def _check_database(path: str, to: PostgresDestination) -> None:
+    """Raise DestinationForbidden for a database to which the platform does not connect."""
+    if reason := why_host_forbidden(to.host, parse_networks(settings.PENSTOCK_DESTINATION_ALLOW)):
+        raise DestinationForbidden(f"{path}.host", reason)
+    if to.port in FORBIDDEN_PORTS - {POSTGRES_PORT}:
+        raise DestinationForbidden(f"{path}.port", f"needs a port that is used for Postgres, got {to.port}")
+    if to.sslmode == "disable" and settings.PRODUCTION:
+        raise DestinationForbidden(f"{path}.sslmode", "needs verify-full")
+
+
 def _urls(destination: DestinationSpec) -> Iterator[tuple[str, str]]:
-    if isinstance(destination, RemoteDestination):
+    if isinstance(destination, UrlDestination):
         yield "url", destination.url
     if isinstance(destination.auth, OAuth2):
         yield "auth.token_url", destination.auth.token_url

@@ -9,7 +9,7 @@ from django import forms
 from django.http import QueryDict
 
 from dataplane.plan.outbound import address_of
-from dataplane.spec import PipeSpec, RemoteDestination
+from dataplane.spec import PipeSpec, RemoteDestination, keeps_newest
 from dataplane.spec.storage import LakeDestination, TopicDestination
 from mgmt.cells.run_form import TIME_FORMATS, RunForm
 from mgmt.models import Destination, PipeRevision, Replay
@@ -211,8 +211,9 @@ def _why_not(to: object, state: str) -> str:
         return "a lake: recompute its table instead"
     if not isinstance(to, RemoteDestination | TopicDestination):
         return "a look-up table: it has only the current row of each key"
-    if isinstance(to, TopicDestination) and to.compacted:
-        return "a compacted topic: earlier events would replace later ones"
+    if keeps_newest(to):
+        kind = "a compacted topic" if isinstance(to, TopicDestination) else "a table whose rows are updated"
+        return f"{kind}: earlier events would replace later ones"
     return "" if state == Destination.State.ACTIVE else f"{state or 'not deployed yet'}: resume it first"
 
 

@@ -20,7 +20,7 @@ class CredentialIn:
 
     Attributes:
         value (str | Unset): Value of the header, for `header`, or token, for `bearer`.
-        password (str | Unset): Password, for `basic`.
+        password (str | Unset): Password, for `basic`, and for a destination of type `postgres`.
         client_secret (str | Unset): Secret of the client, for `oauth2`.
         certificate (str | Unset): PEM.
         key (str | Unset): PEM.

@@ -11,8 +11,17 @@ from dataplane.causes import Cause
 from dataplane.ledger.meta import MessageMeta
 from dataplane.plan.encoding import EventEncoder
 from dataplane.plan.outbound import fixed_headers
+from dataplane.plan.rows import CompiledRow
 from dataplane.plan.template import CompiledTemplate
-from dataplane.spec import AvroEncoding, LakeDestination, OAuth2, RemoteDestination, S3Destination, encoding_of
+from dataplane.spec import (
+    AvroEncoding,
+    LakeDestination,
+    OAuth2,
+    PostgresDestination,
+    S3Destination,
+    UrlDestination,
+    encoding_of,
+)
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit.http.secrets import OpenedSecrets
 from dataplane.transmit.http.sender import KEPT_BYTES, MAX_ANSWER_BYTES
@@ -90,7 +99,8 @@ class DestinationTarget:
         """Apply a newer record: queued messages are sent to its address, and the old address's health is forgotten."""
         to = record.to
         self.record, self.lane_share = record, lane_share
-        self.posts = isinstance(to, RemoteDestination)
+        self.posts = isinstance(to, UrlDestination)
+        self.row = CompiledRow(to) if isinstance(to, PostgresDestination) else None
         self.is_object_store = isinstance(to, S3Destination)
         self.method = "PUT" if self.is_object_store else "POST"
         self.is_lake = isinstance(to, LakeDestination)

@@ -9,7 +9,7 @@ from cryptography.fernet import InvalidToken
 from msgspec import Struct
 
 from dataplane.causes import Cause
-from dataplane.spec import AwsAuth, BasicAuth, BearerAuth, HeaderAuth, MutualTls, OAuth2, endpoint_of
+from dataplane.spec import AwsAuth, BasicAuth, BearerAuth, HeaderAuth, MutualTls, OAuth2, PostgresAuth, endpoint_of
 from dataplane.tables.records import DestinationRecord
 from dataplane.tables.sealed import Opener, credential_place, signing_place, unbind
 from dataplane.transmit.http.sender import AwsKey, ClientIdentity, RequestIdentity
@@ -25,6 +25,7 @@ class OpenedSecrets(Struct, frozen=True):
     texts:         texts to mask wherever an answer is shown
     headers:       whole header lines that authenticate a request
     client_secret: client secret for OAuth2 token requests
+    password:      password of a database user
     identity:      client certificate for mutual TLS, or access key of an S3-compatible store
     """
 
@@ -33,6 +34,7 @@ class OpenedSecrets(Struct, frozen=True):
     texts: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     client_secret: str = ""
+    password: str = ""
     identity: RequestIdentity = None
 
 
@@ -91,6 +93,8 @@ def _opened_credential(record: DestinationRecord, open_: Opener) -> _Credential:
 
 def _auth_secrets(record: DestinationRecord, credential: _Credential) -> OpenedSecrets:
     """Raise ValueError if the kind of auth needs a secret that is missing or cannot be sent."""
+    identity: RequestIdentity = None
+    password = ""
     match record.to.auth:
         case HeaderAuth(name):
             value = _header_safe(credential.value, "value")
@@ -105,15 +109,17 @@ def _auth_secrets(record: DestinationRecord, credential: _Credential) -> OpenedS
         case OAuth2():
             secret = _required(credential.client_secret, "client_secret")
             return OpenedSecrets(client_secret=secret, texts=(secret,))
+        case PostgresAuth():
+            text = password = _required(credential.password, "password")
         case MutualTls():
             certificate, text = _required(credential.certificate, "certificate"), _required(credential.key, "key")
-            identity: RequestIdentity = ClientIdentity(certificate, text)
+            identity = ClientIdentity(certificate, text)
         case AwsAuth(access_key_id, region):
             text = _header_safe(credential.secret_access_key, "secret_access_key")
             identity = AwsKey(region, access_key_id, text)
         case _:
             return OpenedSecrets()
-    return OpenedSecrets(identity=identity, texts=(text,))
+    return OpenedSecrets(identity=identity, password=password, texts=(text,))
 
 
 def _required(secret: str, field: str) -> str:

@@ -73,6 +73,15 @@ class HttpRequest(Struct):
     method: str = "POST"
 
 
+class ResponsePart(Struct, frozen=True):
+    """Outcome of the messages `start` to `end` (exclusive) of a batch."""
+
+    start: int
+    end: int
+    verdict: DeliveryVerdict
+    message: str = ""
+
+
 class HttpResponse(Struct):
     """Result of one transfer; times are microseconds since it began.
 
@@ -82,6 +91,7 @@ class HttpResponse(Struct):
     body:        the first `keep_bytes` of the answer's body
     retry_after: value of the Retry-After header, "" if there was none
     verdict:     set if there is no HTTP answer to judge
+    parts:       outcomes of the parts of a batch, if they differ
     """
 
     token: Any
@@ -98,6 +108,7 @@ class HttpResponse(Struct):
     body: bytes = b""
     retry_after: str = ""
     verdict: DeliveryVerdict | None = None
+    parts: Sequence[ResponsePart] = ()
 
 
 class _Lent(socket.socket):

@@ -50,12 +50,19 @@ class ResponseHandler:
             self._put([send], answer, verdict, asked_s)
 
     def take_batch(self, batch: DeliveryBatch, answer: HttpResponse, now_s: float) -> None:
-        """Handle the answer to a batch: per message if the answer has a status for each, otherwise as a whole."""
-        target, members = batch.target, batch.members
-        target.active -= 1
+        """Handle the answer to a batch: per part or message if it has an outcome for each, otherwise as a whole."""
+        batch.target.active -= 1
         ended_s = time.monotonic()
-        for send in members:
+        for send in batch.members:
             send.request_ends(ended_s)
+        if not answer.parts:
+            self._end_batch(batch, batch.members, answer, now_s)
+        for part in answer.parts:
+            outcome = msgspec.structs.replace(answer, verdict=part.verdict, message=part.message, parts=())
+            self._end_batch(batch, batch.members[part.start : part.end], outcome, now_s)
+
+    def _end_batch(self, batch: DeliveryBatch, members: list[Delivery], answer: HttpResponse, now_s: float) -> None:
+        target = batch.target
         verdict = _object_verdict(answer) if batch.is_object else _verdict(target, answer, now_s)
         if verdict.outcome is not DeliveryOutcome.DELIVERED:
             asked_s = note_failure(target, answer, verdict, now_s, of_copy=members[0].is_copy)

@@ -32,6 +32,7 @@ CREDENTIAL_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "oauth2": ("client_secret",),
     "mtls": ("certificate", "key"),
     "aws": ("secret_access_key",),
+    "postgres": ("password",),
 }
 _ACTIONS: Final = {
     DestinationState.ACTIVE: "destination.resumed",

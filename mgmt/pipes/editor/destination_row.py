@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from dataplane.spec import HttpDestination
+from dataplane.spec.postgres import DEFAULT_COLUMNS, DEFAULT_KEY
 from mgmt.pipes.editor.steps import StepRow
 
 URL_TO_COME: Final = "https://example.com/hooks"
@@ -14,14 +15,17 @@ URL_TO_COME: Final = "https://example.com/hooks"
 TO_COME: Final[Mapping[str, Mapping[str, str]]] = {
     "http": {"url": URL_TO_COME},
     "s3": {"url": "https://s3.example.com/bucket", "region": "us-east-1", "access_key_id": "AKIAIOSFODNN7EXAMPLE"},
+    "postgres": {"host": "db.example.com", "database": "shop", "user": "penstock", "table": "events"},
 }
 KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "http": ("url",), "topic": ("compacted", "remove_when"), "lake": (), "table": ("table", "key", "remove_when"),
     "s3": ("url", "region", "access_key_id", "prefix"),
+    "postgres": ("host", "port", "database", "user", "schema", "table", "columns", "key", "on_conflict", "ca"),
 }  # fmt: skip
 # Formats of the encoding that each kind may have.
 ENCODING_FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
     "http": ("avro", "confluent"), "topic": ("avro", "confluent"), "lake": ("columns",), "table": (), "s3": (),
+    "postgres": (),
 }  # fmt: skip
 ORIGINAL: Final = "original"  # among the formats of kind http: the body as it was received
 STARTS_IN_PAST: Final = ("http", "topic")  # kinds that may start with earlier events
@@ -41,6 +45,7 @@ class DestinationRow:
     `format`, `subject` and `version` are those of its encoding; without a format it gets JSON, and with ORIGINAL the
     body as it was received. `forward_headers` are names, separated by commas; `body` is that of its template.
     `beginning` is the document's `from`, `object_format` that of the objects in a bucket.
+    `columns` has one `name: expression` on each line, and `key` of a database names separated by commas.
     `test` is the id of the newest test request to it, "" if there was none.
     """
 
@@ -54,6 +59,14 @@ class DestinationRow:
     object_format: str = ""
     table: str = ""
     key: str = ""
+    host: str = ""
+    port: str = ""
+    database: str = ""
+    user: str = ""
+    schema: str = ""
+    columns: str = ""
+    on_conflict: str = ""
+    ca: str = ""
     compacted: str = ""
     remove_when: str = ""
     format: str = ""
@@ -82,6 +95,9 @@ def destination_row(name: str, one: Mapping[str, Any]) -> DestinationRow:
     typed: dict[str, Any] = {field: one.get(field) or "" for field in KINDS[kind]}
     if kind == "s3":
         typed["object_format"] = one.get("format", "")
+    if kind == "postgres":
+        typed |= {"port": str(one.get("port", "")), "key": ", ".join(one.get("key", DEFAULT_KEY))}
+        typed["columns"] = column_lines(one.get("columns", DEFAULT_COLUMNS))
     if "compacted" in typed:
         typed["compacted"] = "yes" if typed["compacted"] else ""
     encoding = one.get("encoding") or {}
@@ -109,6 +125,9 @@ def destination_document(row: DestinationRow, base: Mapping[str, Any]) -> dict[s
         typed["format"] = row.object_format or "jsonl"
     elif row.kind == "http":
         kept, typed = _http_fields(row, kept, typed)
+    elif row.kind == "postgres":
+        kept = {name: value for name, value in kept.items() if name not in typed}
+        typed = _table_of(row, typed)
     elif not typed.get("remove_when", True):
         typed["remove_when"] = None
     if row.format in ENCODING_FORMATS.get(row.kind, ()):
@@ -147,6 +166,27 @@ def kept_fields(row: DestinationRow, base: Mapping[str, Any]) -> list[str]:
     named = f" (header {auth['name']})" if auth.get("type") == "header" else ""
     parts = [f"{part} of the template" for part in ("path", "headers") if template.get(part)]
     return [word + named if word == _AUTH else word for word in (*words, *parts)]
+
+
+def column_lines(columns: Mapping[str, str]) -> str:
+    """Return the columns of a database as text, one on each line."""
+    return "\n".join(f"{name}: {text}" for name, text in columns.items())
+
+
+def _table_of(row: DestinationRow, typed: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields of a database. Empty ones are left out: they have a default, or the parser names them."""
+    found: dict[str, Any] = {name: value for name, value in typed.items() if value}
+    if row.port.strip():
+        found["port"] = _number(row.port)
+    if row.ca.strip():
+        found["ca"] = row.ca.replace("\r\n", "\n")
+    if row.columns.strip():  # otherwise the form has not shown the columns yet
+        lines = [line.partition(":")[::2] for line in row.columns.splitlines() if line.strip()]
+        found["columns"] = {name.strip(): text.strip() for name, text in lines}
+        found["key"] = [name for part in row.key.split(",") if (name := part.strip())]
+    else:
+        found.pop("key", None)
+    return found
 
 
 def _number(typed: str) -> int | str:

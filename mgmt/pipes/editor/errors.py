@@ -11,7 +11,15 @@ from mgmt.pipes.editor.draft import Draft, SourceRow
 
 WHOLE: Final = ""
 URL_NEEDED: Final = "Enter a URL that begins with https:// or http://"
-NEEDED: Final = {"url": URL_NEEDED, "region": "Enter a region", "access_key_id": "Enter an access key ID"}
+NEEDED: Final = {
+    "url": URL_NEEDED,
+    "region": "Enter a region",
+    "access_key_id": "Enter an access key ID",
+    "host": "Enter a host name",
+    "database": "Enter a database",
+    "user": "Enter a user",
+    "table": "Enter a table",
+}
 _TYPE: Final = re.compile(
     r"^Expected `(?P<type>\w+)(?: \| null)?`"
     r"(?: of length (?P<length><=|>=) (?P<many>\d+)| (?P<bound><=|>=|<|>) (?P<limit>[\d.]+))?"
@@ -86,6 +94,14 @@ _OWN_FIELDS: Final = (
     "table",
     "prefix",
     "events",
+    "host",
+    "port",
+    "database",
+    "user",
+    "schema",
+    "columns",
+    "on_conflict",
+    "ca",
     "compacted",
     "remove_when",
     "forward_headers",
@@ -248,6 +264,8 @@ def _of_named(draft: Draft, of: str, name: str | None, field: str) -> tuple[str,
         return f"{of}-{place}-kind", ""
     if field.startswith("events[") and of == "source":
         return f"{of}-{place}-events", ""
+    if field.startswith("columns.") and of == "destination":
+        return f"{of}-{place}-columns", field.removeprefix("columns.")
     if field in _FIELD_OF and of == "destination":
         return f"{of}-{place}-{_FIELD_OF[field]}", ""
     return (f"{of}-{place}-{field}", "") if field in _OWN_FIELDS else (f"{of}-{place}-name", field)

@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from dataplane.spec.postgres import DEFAULT_COLUMNS, DEFAULT_KEY
 from mgmt.pipes.editor.destination_row import (
     ENCODING_FORMATS,
     KINDS,
     ORIGINAL,
     STARTS_IN_PAST,
     DestinationRow,
+    column_lines,
     kept_fields,
 )
 from mgmt.pipes.editor.draft import SOURCE_PATHS, Draft, EnrichRow, RouteRuleRow, SourceRow
@@ -60,8 +62,16 @@ DESTINATIONS: Final = (
     ("lake", "Lake table"),
     ("table", "Look-up table"),
     ("s3", "S3 bucket"),
+    ("postgres", "Postgres table"),
 )
 OBJECT_FORMATS: Final = (("jsonl", "JSON lines"), ("parquet", "Parquet"))
+CONFLICTS: Final = (("ignore", "Keep it (each message once)"), ("update", "Update it (last message of a key)"))
+COLUMNS_HINT: Final = (
+    "One column on each line, as name: expression. meta.position and meta.child together identify a message."
+)
+KEY_HINT: Final = "Columns of a unique index, separated by commas. Without a key, a repeated message is a second row."
+USER_HINT: Final = "After you publish, enter the password on the page of the destination."
+CA_HINT: Final = "If your database has a CA of its own: its certificates as PEM. Leave empty for public CAs."
 ACCESS_KEY_HINT: Final = "After you publish, enter its secret on the page of the destination."
 
 
@@ -276,6 +286,8 @@ def _destination(make: _Maker, draft: Draft, row: DestinationRow) -> FormRow:
         fields += _compaction_fields(make, row)
     elif row.kind == "s3":
         fields += _bucket_fields(make, row)
+    elif row.kind == "postgres":
+        fields += _database_fields(make, row)
     else:
         for name in KINDS.get(row.kind, ()):
             label, kind, example = shown[name]
@@ -287,7 +299,7 @@ def _destination(make: _Maker, draft: Draft, row: DestinationRow) -> FormRow:
     fields += encoding.values()
     hidden = {name: getattr(row, name) for name in ("format", "subject", "version") if name not in encoding}
     posted = {field.name.partition(".")[2] for field in fields}
-    kept = (*shown, "compacted", *KINDS["s3"], "object_format", "forward_headers", "body")
+    kept = (*shown, "compacted", *KINDS["s3"], "object_format", *KINDS["postgres"], "forward_headers", "body")
     hidden |= {"was": row.was} | {name: getattr(row, name) for name in kept if name not in posted}
     if row.kind in STARTS_IN_PAST:
         about = {"of": "beginning", "example": "earliest", "hint": BEGINNING_HINT}
@@ -309,6 +321,26 @@ def _bucket_fields(make: _Maker, row: DestinationRow) -> list[FormField]:
         make.field("access_key_id", "Access key ID", row.access_key_id, **key),
         make.field("prefix", "Prefix of keys (optional)", row.prefix, example="orders/"),
         make.field("object_format", "Format", row.object_format, kind="choice", choices=OBJECT_FORMATS),
+    ]
+
+
+def _database_fields(make: _Maker, row: DestinationRow) -> list[FormField]:
+    is_new = not row.columns.strip()
+    columns, key = (column_lines(DEFAULT_COLUMNS), ", ".join(DEFAULT_KEY)) if is_new else (row.columns, row.key)
+    conflict: dict[str, Any] = {"kind": "choice", "choices": CONFLICTS}
+    return [
+        make.field("host", "Host", row.host, example="db.example.com"),
+        make.field("port", "Port", row.port, kind="number", example="5432"),
+        make.field("database", "Database", row.database, example="shop"),
+        make.field("user", "User", row.user, example="penstock", hint=USER_HINT),
+        make.field("schema", "Schema", row.schema, example="public"),
+        make.field("table", "Table", row.table, example="events"),
+        make.field(
+            "columns", "Columns", columns, kind="expression", example="total: body.order.total", hint=COLUMNS_HINT
+        ),
+        make.field("key", "Key", key, example="position, child", hint=KEY_HINT),
+        make.field("on_conflict", "If the table has a row of this key", row.on_conflict, **conflict),
+        make.field("ca", "CA certificates (optional)", row.ca, kind="expression", hint=CA_HINT),
     ]
 
 

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from dataplane.causes import Cause
 from dataplane.plan.field_check import check_fields
+from dataplane.plan.outbound import address_of
 from dataplane.spec import PipeSpec, RemoteDestination, parse_pipe_spec, spec_to_builtins
 from dataplane.tables.sealed import signing_place
 from mgmt.audit.services import record
@@ -149,7 +150,7 @@ def needed_credentials(pipe: Pipe, spec: PipeSpec) -> list[NeededCredential]:
             continue
         config = msgspec.to_builtins(to)
         if (fields := needed_credential(config)) and not row.credential_for(config):
-            found.append(NeededCredential(row.name, fields, to.url))
+            found.append(NeededCredential(row.name, fields, to.url or address_of(to)))
     return found
 
 

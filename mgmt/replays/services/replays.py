@@ -16,8 +16,14 @@ from django.db.models import F
 from dataplane.plan.expression_fields import expression_problem
 from dataplane.record_limits import CLIENT_MAX_BYTES
 from dataplane.schemas.shapes import ANY, either
-from dataplane.spec import DestinationSpec, PipeSpec, RemoteDestination, parse_pipe_spec
-from dataplane.spec.storage import TopicDestination
+from dataplane.spec import (
+    DestinationSpec,
+    PipeSpec,
+    RemoteDestination,
+    TopicDestination,
+    keeps_newest,
+    parse_pipe_spec,
+)
 from mgmt import sandbox
 from mgmt.audit.services import record
 from mgmt.cells.queries.pipe_migrations import last_switch_after
@@ -252,8 +258,7 @@ def _revision(pipe: Pipe, number: int | None) -> PipeRevision:
 
 
 def _is_fitting(to: DestinationSpec) -> bool:
-    """Return False for a compacted topic, too: earlier events would replace later ones."""
-    return isinstance(to, RemoteDestination) or (isinstance(to, TopicDestination) and not to.compacted)
+    return isinstance(to, RemoteDestination | TopicDestination) and not keeps_newest(to)
 
 
 def _destinations(pipe: Pipe, number: int, spec: PipeSpec, wanted: Sequence[str]) -> list[str]:
@@ -266,16 +271,18 @@ def _destinations(pipe: Pipe, number: int, spec: PipeSpec, wanted: Sequence[str]
             names = ", ".join(spec.destinations)
             raise InvalidValue("destinations", f"needs destinations of revision {number}, {names}; got {name[:40]}")
         if name not in fitting:
-            kind = type(spec.destinations[name]).__struct_config__.tag
-            kind = "compacted topic" if kind == "topic" else kind
+            kind = str(type(spec.destinations[name]).__struct_config__.tag)
+            kind = {"topic": "compacted topic", "postgres": "table whose rows are updated"}.get(kind, kind)
             hint = ": recompute its table instead" if kind == "lake" else ""
-            raise InvalidValue("destinations", f"needs type http, s3 or topic, and {name} is a {kind}{hint}")
+            raise InvalidValue("destinations", f"needs type http, s3, postgres or topic, and {name} is a {kind}{hint}")
         if name not in active:
             reason = f"{name} is {states.get(name, 'removed')}: resume it first, or leave it out"
             raise InvalidValue("destinations", reason)
     chosen = [name for name in spec.destinations if name in wanted] if wanted else active
     if not chosen:
-        raise InvalidValue("destinations", f"revision {number} has no active destination of type http, s3 or topic")
+        raise InvalidValue(
+            "destinations", f"revision {number} has no active destination of type http, s3, postgres or topic"
+        )
     return chosen
 
 

@@ -25,7 +25,9 @@ _SECRETS: Final = {
     "oauth2": ("client_secret",),
     "mtls": ("certificate", "key"),
     "aws": ("secret_access_key",),
+    "postgres": ("password",),
 }
+_AUTH_OF_TYPE: Final = {"s3": "aws", "postgres": "postgres"}  # the others have an `auth`
 
 
 def export(connection: Connection, tenant: str, name: str, rows_to: Path | None) -> dict[str, Any]:
@@ -98,7 +100,7 @@ def _shortened(value: Any) -> Any:
 def _credentials(name: str, live: LivePipe) -> dict[str, Any]:
     found = {}
     for destination, config in live.spec["destinations"].items():
-        kind = "aws" if config.get("type") == "s3" else (config.get("auth") or {}).get("type", "")
+        kind = _AUTH_OF_TYPE.get(config.get("type", "")) or (config.get("auth") or {}).get("type", "")
         fields = _SECRETS.get(kind, ())
         if fields:
             secret = {field: f"${{{variable_name(name, destination, field)}}}" for field in fields}

@@ -76,6 +76,22 @@ def test_access_key_is_published_with_a_secret_of_its_own(pipe: Pipe, settings: 
         publish(pipe, bucket("AKIA2"), credentials={"crm": {"password": SECRET}})
 
 
+def test_password_of_a_database_does_not_follow_a_changed_host_or_user(pipe: Pipe, settings: Settings):
+    def database(**fields: str) -> dict[str, Any]:
+        to = {"type": "postgres", "host": "db.example.com", "database": "shop", "user": "w", "table": "t"} | fields
+        return spec() | {"destinations": {"crm": to}}
+
+    go_live(publish(pipe, database(), credentials={"crm": {"password": SECRET}}))
+    assert lanes_secrets(pipe, settings).password == SECRET
+    go_live(publish(pipe, database(table="u", database="other")))
+    assert lanes_secrets(pipe, settings).password == SECRET
+    for changed in ({"host": "evil.example.net"}, {"user": "other"}):
+        with pytest.raises(CredentialNeededError) as refused:
+            publish(pipe, database(**changed))
+        assert refused.value.needed[0].fields == ("password",)
+    assert refused.value.needed[0].url == "postgresql://db.example.com:5432/shop public.t"
+
+
 def lanes_secrets(pipe: Pipe, settings: Settings) -> OpenedSecrets:
     """Open the secrets of the currently published record as a lane does."""
     row = pipe.destinations.get()

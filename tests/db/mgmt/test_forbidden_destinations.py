@@ -52,6 +52,28 @@ def test_forbidden_address_of_a_bucket_is_refused(tenant: Tenant, alice: User, a
         create_pipe(tenant=tenant, name="inside", spec=spec, author=alice)
 
 
+@pytest.mark.parametrize(
+    ("fields", "field", "needed"),
+    [
+        ({"host": "169.254.169.254"}, "host", "needs a public address"),
+        ({"host": "0x7f000001"}, "host", "needs a public address"),
+        ({"host": "localhost"}, "host", "needs a public address"),
+        ({"host": "::1"}, "host", "needs a public address"),
+        ({"host": "postgres"}, "host", "needs a public host name"),
+        ({"port": 6379}, "port", "needs a port that is used for Postgres"),
+        ({"sslmode": "disable"}, "sslmode", "needs verify-full"),
+    ],
+)
+def test_forbidden_database_is_refused(
+    tenant: Tenant, alice: User, a_spec: MakeSpec, settings: Settings, fields: dict[str, str], field: str, needed: str
+):
+    settings.PRODUCTION = True
+    to = {"type": "postgres", "host": "db.example.com", "database": "shop", "user": "w", "table": "t"} | fields
+    spec = a_spec() | {"destinations": {"rows": to}}
+    with pytest.raises(SpecError, match=rf"destinations\.rows\.{field}: {needed}"):
+        create_pipe(tenant=tenant, name="inside", spec=spec, author=alice)
+
+
 def test_https_is_required_outside_development(tenant: Tenant, alice: User, a_spec: MakeSpec, settings: Settings):
     settings.PRODUCTION = True
     with pytest.raises(SpecError, match="needs https"):

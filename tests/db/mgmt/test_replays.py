@@ -146,13 +146,18 @@ def test_only_requests_objects_and_topics_can_be_replayed_to(tenant: Tenant, ali
         "orders": {"type": "topic"},
         "past": {"type": "lake"},
         "files": {"type": "s3", "url": "https://s3.example.com/b", "region": "auto", "access_key_id": "k"},
+        "rows": {"type": "postgres", "host": "db.example.com", "database": "d", "user": "u", "table": "t"},
     }
+    config["newest"] = config["rows"] | {"on_conflict": "update"}
     spec = {"sources": {"shop": {"type": "http"}}, "destinations": config}
     made = create_pipe(tenant=tenant, name="all kinds", spec=spec, author=alice)
     publish(made)
-    assert refusal(made, destinations=["past"])[1].startswith("needs type http, s3 or topic, and past is a lake")
+    assert refusal(made, destinations=["past"])[1].startswith(
+        "needs type http, s3, postgres or topic, and past is a lake"
+    )
+    assert refusal(made, destinations=["newest"])[1].endswith("newest is a table whose rows are updated")
     pause_destination(destination=made.destinations.get(name="erp"), by=alice)
-    assert a_replay(made).destinations == ["crm", "files", "orders"]
+    assert sorted(a_replay(made).destinations) == ["crm", "files", "orders", "rows"]
 
 
 def test_expression_must_be_possible_with_the_event_types(live: Pipe, monkeypatch: pytest.MonkeyPatch):

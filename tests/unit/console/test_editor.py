@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from django.http import QueryDict
 
-from dataplane.spec import SpecError, parse_pipe_spec, spec_to_builtins
+from dataplane.spec import PostgresDestination, SpecError, parse_pipe_spec, spec_to_builtins
 from mgmt.pipes.editor.actions import apply_action, with_url
 from mgmt.pipes.editor.draft import EVERYTHING, Draft, RouteRuleRow, SourceRow, draft_from_spec
 from mgmt.pipes.editor.dry_run import compared
 from mgmt.pipes.editor.errors import error_summary, in_words, ordered_errors, place_in_words, with_error, with_missing
-from mgmt.pipes.editor.fields import rule_rows, source_rows, step_rows
+from mgmt.pipes.editor.fields import destination_rows, rule_rows, source_rows, step_rows
 from mgmt.pipes.editor.posted import draft_from_post
 from mgmt.pipes.editor.steps import StepRow
 
@@ -49,6 +49,20 @@ FULL = {
             "prefix": "shop/",
             "format": "parquet",
             "batch": {"max_events": 500},
+        },
+        "rows": {
+            "type": "postgres",
+            "host": "db.example.com",
+            "port": 6432,
+            "database": "shop",
+            "user": "penstock",
+            "schema": "sales",
+            "table": "orders",
+            "columns": {"id": "body.id", "total": "has(body.total) ? body.total : 0"},
+            "key": ["id"],
+            "on_conflict": "update",
+            "ca": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+            "batch": {"max_events": 50},
         },
     },
 }
@@ -175,6 +189,38 @@ def test_bucket_without_its_required_fields_can_be_tried_and_not_published():
     tried = draft.document_to_try()["destinations"]["files"]
     assert parse_pipe_spec({"sources": {"shop": {}}, "destinations": {"files": tried}})
     assert tried["format"] == "parquet"
+
+
+def test_database_without_its_required_fields_can_be_tried_and_not_published():
+    sent = "name=orders&destination.name=rows&destination.kind=postgres&source.name=shop"
+    draft = draft_from_post(QueryDict(sent), {})
+    assert with_missing(draft).errors == {
+        "destination-0-host": "Enter a host name",
+        "destination-0-database": "Enter a database",
+        "destination-0-user": "Enter a user",
+        "destination-0-table": "Enter a table",
+    }
+    tried = draft.document_to_try()["destinations"]["rows"]
+    (parsed,) = parse_pipe_spec({"sources": {"shop": {}}, "destinations": {"rows": tried}}).destinations.values()
+    assert isinstance(parsed, PostgresDestination)
+    assert (parsed.key, parsed.port) == (("position", "child"), 5432)
+    shown = {field.name: field.value for field in destination_rows(draft)[0].fields}
+    assert shown["destination.key"] == "position, child"
+    assert shown["destination.columns"].splitlines()[0] == "position: meta.position"
+
+
+def test_columns_and_key_of_a_database_are_as_typed_and_errors_name_the_column():
+    sent = QueryDict(mutable=True)
+    sent.update({"name": "o", "source.name": "shop", "destination.name": "rows", "destination.kind": "postgres"})
+    sent.update(
+        {"destination.columns": "total: body.total\r\nnote: has(body.n) ? body.n : 'a:b'", "destination.key": ""}
+    )
+    draft = draft_from_post(sent, {})
+    tried = draft.document_to_try()["destinations"]["rows"]
+    assert tried["columns"] == {"total": "body.total", "note": "has(body.n) ? body.n : 'a:b'"}
+    assert tried["key"] == []
+    found = with_error(draft, "$.destinations.rows.columns.total", "line 1, column 2: needs a value")
+    assert dict(found.errors) == {"destination-0-columns": "total: line 1, column 2: needs a value"}
 
 
 def test_row_moves_and_its_button_keeps_the_focus():

@@ -150,8 +150,8 @@ def test_operations_have_one_tag_that_is_described_or_named(document: Any):
 def test_unions_of_the_spec_are_told_apart_by_their_type(document: Any):
     schemas = document["components"]["schemas"]
     destinations = schemas["PipeSpec"]["properties"]["destinations"]["additionalProperties"]
-    assert set(destinations["discriminator"]["mapping"]) == {"http", "lake", "topic", "table", "s3"}
-    assert len(destinations["oneOf"]) == 5
+    assert set(destinations["discriminator"]["mapping"]) == {"http", "lake", "topic", "table", "s3", "postgres"}
+    assert len(destinations["oneOf"]) == 6
     unions = [part for _, part in parts(schemas) if "discriminator" in part]
     assert all("oneOf" in one for one in unions)
 

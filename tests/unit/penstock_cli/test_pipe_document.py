@@ -114,6 +114,13 @@ def test_export_names_the_variable_of_a_buckets_secret():
     assert found["destinations"] == {"files": {"credential": secret}}
 
 
+def test_export_names_the_variable_of_a_databases_password():
+    live = live_as(example())
+    to = {"type": "postgres", "host": "db.example.com", "database": "d", "user": "u", "table": "t"}
+    found = document_from("orders", replace(live, spec={**live.spec, "destinations": {"rows": to}}), {})
+    assert found["destinations"] == {"rows": {"credential": {"password": "${ORDERS_ROWS_PASSWORD}"}}}
+
+
 def test_plan_shows_only_the_host_of_a_webhook():
     targets = [
         "https://user:pin@hooks.example.com:8443/T00/secret?key=secret",

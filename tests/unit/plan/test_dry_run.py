@@ -54,6 +54,18 @@ def test_every_node_shows_its_output():
     assert [(request.destination, request.body) for request in shown.requests] == [("crm", '{"total":120,"eur":240}')]
 
 
+def test_row_of_a_database_is_shown_or_why_there_is_none():
+    to = {"type": "postgres", "host": "db.example.com", "database": "d", "user": "u", "table": "t"}
+    columns = {"id": "meta.id", "child": "meta.child", "at": "meta.event_time", "note": "body.note", "all": "body"}
+    more = {"rows": to | {"columns": columns, "key": ["id"]}}
+    (shown,) = run(b'{"note":[1]}', destinations=(), more=more).requests
+    assert shown.body == ('{"id":"msg_1","child":0,"at":"2026-09-21T14:13:20Z","note":[1],"all":{"note":[1]}}')
+    assert shown.note == "up to 500 rows in one statement; a row whose id the table has is ignored"
+    (refused,) = run(b"{}", destinations=(), more=more).requests
+    assert refused.cause == "row"
+    assert "column note: " in refused.note
+
+
 @pytest.mark.parametrize(
     ("body", "node", "ended"),
     [

@@ -114,7 +114,7 @@ def with_crm(state: str) -> dict[str, Any]:
             {"destinations": ["lake"]},
             {},
             None,
-            RunStep("end", "the destination lake is not of type http, s3 or topic"),
+            RunStep("end", "the destination lake is not of type http, s3, postgres or topic"),
             id="a lake",
         ),
         pytest.param(

@@ -91,7 +91,7 @@ FOLLOWS = {"until_us": 0}
             {"spec": LAKE},
             {},
             None,
-            RunStep("end", "the draft has no destination of type http, s3 or topic"),
+            RunStep("end", "the draft has no destination of type http, s3, postgres or topic"),
             id="nothing to compare",
         ),
     ],

@@ -13,6 +13,7 @@ from dataplane.spec import (
     KafkaSource,
     LakeDestination,
     PipeSpec,
+    PostgresDestination,
     S3Destination,
     SpecError,
     TableDestination,
@@ -34,12 +35,27 @@ def bucket(**fields: Any) -> dict[str, Any]:
     return spec(a={"type": "s3", "url": "https://s3.example.com/b", "region": "auto", "access_key_id": "k"} | fields)
 
 
+def database(**fields: Any) -> dict[str, Any]:
+    return spec(
+        a={"type": "postgres", "host": "db.example.com", "database": "shop", "user": "w", "table": "t"} | fields
+    )
+
+
 KEPT = spec(
     {"shop": {"key": "id"}, "old": {"type": "kafka", "cluster": "main", "topic": "orders.v1", "start": "latest"}},
     store={"type": "lake", "root": "s3a://bucket/lake"},
     feed={"type": "topic", "partitions": 2},
     users={"type": "table", "table": "users", "key": "body.id", "remove_when": "body.gone == true"},
     files={"type": "s3", "url": URL, "region": "auto", "access_key_id": "k", "prefix": "a/"},
+    rows={
+        "type": "postgres",
+        "host": "db.example.com",
+        "database": "shop",
+        "user": "w",
+        "table": "t",
+        "columns": {"at": "meta.position", "n": "body.id"},
+        "key": ["at"],
+    },
 )
 
 
@@ -53,7 +69,7 @@ def test_older_spec_without_types_means_http():
 def test_every_kind_survives_round_trips_through_builtins_and_the_wire():
     parsed = parse_pipe_spec(KEPT)
     kinds = [type(to) for to in parsed.destinations.values()]
-    assert kinds == [LakeDestination, TopicDestination, TableDestination, S3Destination]
+    assert kinds == [LakeDestination, TopicDestination, TableDestination, S3Destination, PostgresDestination]
     assert isinstance(parsed.sources["old"], KafkaSource)
     assert parse_pipe_spec(spec_to_builtins(parsed)) == parsed
     assert msgspec.json.decode(msgspec.json.encode(parsed), type=PipeSpec) == parsed
@@ -84,6 +100,40 @@ def test_every_kind_survives_round_trips_through_builtins_and_the_wire():
         pytest.param(bucket(prefix="/x"), "destinations.a.prefix", id="prefix with an empty name"),
         pytest.param(bucket(format="csv"), "destinations.a.format", id="unknown format"),
         pytest.param(bucket(batch={"max_events": 1_001}), "destinations.a.batch.max_events", id="too many messages"),
+        *(
+            pytest.param(database(host=host), "destinations.a.host", id=f"host {host!r}")
+            for host in (
+                "",
+                "a,b",
+                "/var/run/postgresql",
+                "@abstract",
+                "db.example.com:5432",
+                "host=a port=1",
+                "a b",
+                "db\n",
+                "postgresql://db",
+                "[::1]",
+                "fe80::1%eth0",
+                "dbé.example.com",
+                "user@db",
+            )
+        ),
+        pytest.param(database(port=0), "destinations.a.port", id="port"),
+        pytest.param(database(table="t\0"), "destinations.a.table", id="name with a null character"),
+        pytest.param(database(user="é" * 32), "destinations.a.user", id="name of too many bytes"),
+        pytest.param(database(columns={}), "destinations.a.columns", id="no column"),
+        pytest.param(database(columns={"n": "body."}, key=[]), "destinations.a.columns.n", id="expression of a column"),
+        pytest.param(database(key=["other"]), "destinations.a.key", id="key that is no column"),
+        pytest.param(database(key=["child", "child"]), "destinations.a.key", id="column twice in the key"),
+        pytest.param(database(key=[], on_conflict="update"), "destinations.a.on_conflict", id="update without a key"),
+        pytest.param(
+            database(columns={"n": "body.n"}, key=["n"], on_conflict="update"),
+            "destinations.a.on_conflict",
+            id="update of no column",
+        ),
+        pytest.param(database(sslmode="require"), "destinations.a.sslmode", id="TLS without verification"),
+        pytest.param(database(ca="/etc/passwd"), "destinations.a.ca", id="path in place of certificates"),
+        pytest.param(database(concurrency=17), "destinations.a.concurrency", id="too many connections"),
         pytest.param(
             spec({"s": {"type": "kafka", "cluster": "main", "topic": "a b"}}, a={"url": URL}),
             "sources.s.topic",
@@ -107,6 +157,7 @@ def test_dry_run_shows_what_would_be_stored():
         ("STORE", "topic", '{"id":7}'),
         ("STORE", "look-up table users", '{"id":7}'),
         ("PUT", f"{URL}/a/", '{"id":7}'),
+        ("INSERT", "postgresql://db.example.com:5432/shop public.t", '{"at":0,"n":7}'),
     ]
 
 

@@ -1,5 +1,7 @@
 """A credential belongs to a destination's endpoint: scheme, host, port and token URL, nothing else."""
 
+from typing import Any
+
 import pytest
 
 from dataplane.spec import destination_of, endpoint_of
@@ -54,6 +56,17 @@ def test_access_key_is_part_of_the_endpoint_of_a_bucket():
     assert bucket("AKIA1") == bucket("AKIA1", region="eu-central-1", prefix="a/")
     assert bucket("AKIA1") != bucket("AKIA2")
     assert bucket("AKIA1") != endpoint()
+
+
+def test_host_port_user_and_tls_are_the_endpoint_of_a_database():
+    fields = {"type": "postgres", "host": "db.example.com", "database": "shop", "user": "w", "table": "t"}
+
+    def database(**more: Any) -> str:
+        return endpoint_of(destination_of(fields | more))
+
+    assert database() == database(host="DB.example.com.", database="other", table="u", timeout_s=3)
+    changed = ({"host": "db.example.net"}, {"port": 5433}, {"user": "v"}, {"sslmode": "disable"})
+    assert len({database(), *(database(**one) for one in changed)}) == 5
 
 
 def test_settings_that_do_not_change_the_target_do_not_change_the_endpoint():

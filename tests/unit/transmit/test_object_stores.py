@@ -176,7 +176,7 @@ def test_query_of_the_guide_reads_the_files(tmp_path: Path):
         file = tmp_path / unquote(url.removeprefix(f"{URL}/"))
         file.parent.mkdir(parents=True)
         file.write_bytes(body)
-    _, query = documented_all("topic-table-and-lake-destinations.md", "sql")
+    _, query, _ = documented_all("topic-table-and-lake-destinations.md", "sql")
     with duckdb.connect() as db:
         assert sorted(db.sql(query.replace("s3://my-bucket", str(tmp_path))).fetchall()) == [("shop", 2), ("web", 1)]
     work.close()

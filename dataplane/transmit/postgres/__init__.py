@@ -1,0 +1,1 @@
+"""Sender of rows to customers' Postgres databases. The only part of the data plane that imports psycopg."""

@@ -1,0 +1,129 @@
+"""Insertion of a batch by one statement in one transaction, or of its halves, down to a row that is refused."""
+
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import psycopg
+from psycopg import AsyncConnection, errors, sql
+
+from dataplane.spec import PostgresDestination
+from dataplane.transmit.http.sender import ResponsePart
+from dataplane.transmit.policy.delivery_verdict import OK, DeliveryVerdict
+from dataplane.transmit.policy.postgres_verdict import DATABASE_REFUSED, RESET, ROW_REFUSED, judge_sqlstate
+from dataplane.transmit.postgres.request import MAX_REFUSED
+
+_SHOWN: Final = 60  # characters of a name, and twice as many of a text of the server
+
+
+def statement_of(to: PostgresDestination) -> sql.Composed:
+    """Return the statement that inserts a JSON array of rows. Every name is quoted; no text of a customer is SQL."""
+    table, names = sql.Identifier(to.schema, to.table), _listed(to.columns)
+    parts = [
+        sql.SQL("INSERT INTO {} ({}) SELECT {}").format(table, names, names),
+        sql.SQL("FROM pg_catalog.json_populate_recordset(NULL::{}, $1::json)").format(table),
+    ]
+    if to.key and to.ordered:
+        new = [
+            sql.SQL("{} = EXCLUDED.{}").format(sql.Identifier(name), sql.Identifier(name))
+            for name in to.columns
+            if name not in to.key
+        ]
+        parts.append(sql.SQL("ON CONFLICT ({}) DO UPDATE SET {}").format(_listed(to.key), sql.SQL(", ").join(new)))
+    elif to.key:
+        parts.append(sql.SQL("ON CONFLICT ({}) DO NOTHING").format(_listed(to.key)))
+    return sql.SQL(" ").join(parts)
+
+
+def _listed(names: Any) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, names))
+
+
+class Insertion:
+    """Insertion of one batch. `parts` grows as parts of it end, so that none is forgotten if the connection is lost."""
+
+    def __init__(self, to: PostgresDestination, rows: Sequence[bytes], timeout_ms: int) -> None:
+        self.parts: list[ResponsePart] = []
+        self.loss = (RESET, "the connection was lost; the rows may be stored")
+        self._statement, self._rows = statement_of(to), rows
+        self._limit = sql.SQL("SET LOCAL statement_timeout = {}").format(sql.Literal(timeout_ms))
+        self._waiting = deque([(0, len(rows))])
+        self._refused = 0
+
+    async def run(self, link: AsyncConnection[Any]) -> None:
+        """Insert all rows, or as many as the database accepts."""
+        while self._waiting:
+            start, end = self._waiting.popleft()
+            try:
+                await self._insert(link, b"[" + b",".join(self._rows[start:end]) + b"]")
+            except psycopg.Error as exc:
+                self._refuse(start, end, exc)
+                if not await _rolled_back(link):
+                    self.give_up(*self.loss)
+            else:
+                self._refused = 0
+                self.parts.append(ResponsePart(start, end, OK))
+
+    def give_up(self, verdict: DeliveryVerdict, message: str) -> None:
+        """End all rows that have no outcome yet."""
+        done = self.parts[-1].end if self.parts else 0
+        self._waiting.clear()
+        if done < len(self._rows):
+            self.parts.append(ResponsePart(done, len(self._rows), verdict, message))
+
+    def _refuse(self, start: int, end: int, exc: psycopg.Error) -> None:
+        """End the rows of a failed statement, or queue their halves."""
+        verdict, message = self.loss
+        if exc.sqlstate:
+            verdict = judge_sqlstate(exc.sqlstate)
+            message = describe(exc, exc.sqlstate, verdict)
+        if verdict is not ROW_REFUSED:
+            self.give_up(verdict, message)
+        elif end - start > 1:
+            middle = (start + end) // 2
+            self._waiting.extendleft([(middle, end), (start, middle)])
+        else:
+            self.parts.append(ResponsePart(start, end, verdict, message))
+            self._refused += 1
+            if self._refused >= MAX_REFUSED:
+                self.give_up(DATABASE_REFUSED, f"{MAX_REFUSED} rows in a row are refused: {message}")
+
+    async def _insert(self, link: AsyncConnection[Any], rows: bytes) -> None:
+        """Run the transaction in one round trip."""
+        async with link.pipeline():
+            await link.execute("BEGIN")
+            await link.execute(self._limit)
+            await link.execute(self._statement, [rows.decode()])
+            await link.execute("COMMIT")
+
+
+async def _rolled_back(link: AsyncConnection[Any]) -> bool:
+    """End the failed transaction. Returns False if the connection is lost."""
+    try:
+        await link.execute("ROLLBACK")
+    except psycopg.Error:
+        return False
+    return True
+
+
+def describe(exc: psycopg.Error, sqlstate: str, verdict: DeliveryVerdict) -> str:
+    """Return the SQLSTATE with its name and the names of the objects concerned.
+
+    The server's text is added for an error of the configuration only: texts about rows quote their values, and those
+    that a function raises may.
+    """
+    shown = [f"SQLSTATE {sqlstate}"]
+    with suppress(KeyError):
+        shown.append(errors.lookup(sqlstate).__name__)
+    diag = exc.diag
+    for kind, name in (("column", diag.column_name), ("constraint", diag.constraint_name)):
+        if name:
+            shown.append(f"{kind} {_plain(name)[:_SHOWN]}")
+    if verdict is DATABASE_REFUSED and not diag.context and diag.message_primary:
+        shown.append(f"({_plain(diag.message_primary)[: 2 * _SHOWN]})")
+    return " ".join(shown)
+
+
+def _plain(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)

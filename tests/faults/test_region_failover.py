@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
-from confluent_kafka import Producer
 
 from dataplane.ledger.bins import Bin
 from dataplane.mirror.positions import GroupOffset
 from dataplane.names import lane_group
 from tests.support.broker import Broker
 from tests.support.cluster import Cluster
+from tests.support.kafka import admin_producer
 from tests.support.lane_plane import LanePlane
 from tests.support.plane import until
 from tests.support.promoted_plane import PromotedPlane
@@ -192,7 +192,7 @@ def test_planned_move_and_return_keep_every_event_at_its_offset(tmp_path: Path):
 
 
 def send(broker: Broker, topic: str, count: int) -> None:
-    producer = Producer({"bootstrap.servers": broker.address, "log_level": 3})
+    producer = admin_producer({"bootstrap.servers": broker.address, "log_level": 3})
     for number in range(count):
         producer.produce(topic, str(number).encode(), str(number % 7))
     assert producer.flush(30) == 0

@@ -17,6 +17,7 @@ from dataplane.mirror.topics import content
 from dataplane.names import AUDIT_TOPIC, CONTROL_TOPIC, PartitionKey, lane_group, output_topic
 from tests.support.broker import Broker
 from tests.support.cluster import Cluster
+from tests.support.kafka import admin_producer
 from tests.support.plane import until
 from tests.support.topic_reader import read_topic
 from tests.support.two_regions import TwoRegions, running_brokers
@@ -47,7 +48,9 @@ class Load:
 
     def __init__(self, cluster: Cluster, rate: int = RATE, size: int = 200) -> None:
         self._topics = (cluster.topics["ingest"].name, cluster.topics["egress"].name)
-        self._producer = Producer({"bootstrap.servers": cluster.kafka, "enable.idempotence": True, "log_level": 3})
+        self._producer = admin_producer(
+            {"bootstrap.servers": cluster.kafka, "enable.idempotence": True, "log_level": 3}
+        )
         self._rate, self._pad, self.sent = rate, "x" * size, 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="load")
@@ -212,10 +215,10 @@ def test_foreign_record_on_the_standby_cluster_stops_the_mirror_with_the_reason(
     regions: TwoRegions, brokers: tuple[Broker, Broker]
 ):
     regions.wait_mirrored()
-    producer = Producer({"bootstrap.servers": brokers[1].address, "log_level": 3})
+    producer = admin_producer({"bootstrap.servers": brokers[1].address, "log_level": 3})
     producer.produce(AUDIT_TOPIC, b"not of the active cluster", partition=0)
     assert producer.flush(20) == 0
-    active = Producer({"bootstrap.servers": brokers[0].address, "log_level": 3})
+    active = admin_producer({"bootstrap.servers": brokers[0].address, "log_level": 3})
     active.produce(AUDIT_TOPIC, b"of the active cluster", partition=0)
     assert active.flush(20) == 0
     try:

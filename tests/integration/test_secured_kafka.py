@@ -25,6 +25,7 @@ from tests.support.doc_blocks import documented
 from tests.support.patience import Patience
 from tests.support.secured import SignedIn, settings_in
 
+pytestmark = pytest.mark.long
 EVENTS: Final = 20
 OTHER: Final = output_topic("pipe_of_another_tenant", "feed")
 DENIED: Final = re.compile(

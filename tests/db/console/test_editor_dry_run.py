@@ -80,6 +80,15 @@ def test_htmx_request_gets_results_to_swap_in_place(alices: Client, edited: str)
     assert 'id="out-normalize" aria-label="After normalize" hx-swap-oob="true"' in page
 
 
+def test_only_fields_that_the_page_has_are_swapped(alices: Client, edited: str):
+    """A dry run that starts between a change of the type and the redraw has the type without its fields."""
+    page = alices.post(edited, FORM | {"destination.kind": ["s3", "http"]}, headers=HTMX).content.decode()
+    swapped = set(re.findall(r'id="(destination-\d-[a-z_]+-error)"[^>]*hx-swap-oob', page))
+    assert {"destination-0-name-error", "destination-0-url-error", "destination-1-url-error"} <= swapped
+    assert "destination-0-region-error" in page
+    assert "destination-0-region-error" not in swapped
+
+
 def test_error_leaves_the_previous_results_in_place(alices: Client, edited: str):
     page = alices.post(edited, FORM | {"rule.when": "body.amount >"}, headers=HTMX).content.decode()
     assert "line 1, column 14: needs a value" in re.findall(r'id="rule-0-when-error"[^>]*>([^<]*)<', page)[0]

@@ -1,5 +1,6 @@
 """Refusals of a failover, and the records on the mirror's topic, without Kafka."""
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,7 +14,9 @@ from dataplane.mirror.records import (
     MirrorProgress,
     MirrorRecords,
     Promotion,
+    TopicProgress,
 )
+from tests.support.box_programs import box_programs
 from tests.support.memory_lane import MemoryMessage
 
 PROGRESS = MirrorProgress("copying", "a:1", at_us=1_000, complete_us=900, checkpoint_us=800)
@@ -108,3 +111,30 @@ def test_each_cluster_has_its_own_settings_of_security():
     )
     assert addresses.active.security["security.protocol"] == "PLAINTEXT"
     assert addresses.standby.security["security.protocol"] == "SSL"
+
+
+@pytest.mark.parametrize(
+    ("records", "line"),
+    [
+        pytest.param(MirrorRecords(), "has never reported", id="no mirror"),
+        pytest.param(
+            MirrorRecords(PROGRESS), "copying, 0 behind, complete 0.0 s ago, reported 0.0 s ago", id="copying"
+        ),
+        pytest.param(
+            MirrorRecords(
+                MirrorProgress("waiting", "a:1", at_us=1_000, topics={"t": TopicProgress(7, 0)}, error="why")
+            ),
+            "waiting, 7 behind, complete never, reported 0.0 s ago: why",
+            id="first copy has a problem",
+        ),
+        pytest.param(MirrorRecords(PROGRESS, DONE), "the standby cluster was promoted 0.0 s ago", id="promoted"),
+    ],
+)
+def test_summary_is_one_line(records: MirrorRecords, line: str):
+    assert records.summary(2_000) == line
+
+
+def test_box_runs_a_mirror_only_with_a_standby_cluster(tmp_path: Path):
+    assert "mirror" not in {program.name for program in box_programs(tmp_path)}
+    (mirror,) = (one for one in box_programs(tmp_path, PENSTOCK_STANDBY_KAFKA="z:1") if one.name == "mirror")
+    assert mirror.env["PENSTOCK_METRICS"]

@@ -1,7 +1,9 @@
 """Inserts into a real Postgres: rows once by key, refused rows alone, TLS verified, nothing else connected to."""
 
+import asyncio
 import json
 import os
+import signal
 import socket
 import threading
 import time
@@ -13,6 +15,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from psycopg import AsyncConnection, AsyncRawCursor
 
 from dataplane.causes import Cause
 from dataplane.ledger.meta import MessageMeta
@@ -20,7 +23,8 @@ from dataplane.plan.rows import CompiledRow
 from dataplane.spec import PostgresDestination, parse_pipe_spec
 from dataplane.transmit.http.sender import HttpPolicy, HttpResponse, ResponsePart
 from dataplane.transmit.policy.delivery_verdict import OK
-from dataplane.transmit.policy.postgres_verdict import DATABASE_REFUSED, ROW_REFUSED
+from dataplane.transmit.policy.postgres_verdict import DATABASE_ERROR, DATABASE_REFUSED, ROW_REFUSED
+from dataplane.transmit.postgres.insertion import Insertion
 from dataplane.transmit.postgres.request import MAX_REFUSED, InsertRequest
 from dataplane.transmit.postgres.sender import PostgresSender
 from tests.support.doc_blocks import documented_all
@@ -344,6 +348,68 @@ def test_cancelled_batch_gives_no_response_and_frees_its_place(
         assert sender.cancel(lambda token: token == "waiting") == ["waiting"]
         assert sender.active == 0
     assert insert(sender, to, row(2)).token == "it"
+
+
+def test_statement_of_a_stalled_server_does_not_replace_a_newer_row(
+    server: PostgresServer, sender: PostgresSender, to: PostgresDestination
+):
+    """The server has all bytes of the first version when its lane gives up; it reads them after the next ones."""
+    newest = changed(to, on_conflict="update")
+    assert insert(sender, newest, row(1, 0)).verdict == OK
+    (session,) = server.rows("SELECT pid FROM pg_stat_activity WHERE usename = 'writer'")
+    os.kill(session[0], signal.SIGSTOP)
+    try:
+        stalled = insert(sender, newest, row(1, 1), timeout_ms=300)
+        assert [insert(sender, newest, row(1, n)).verdict for n in (1, 2)] == [OK, OK]
+    finally:
+        os.kill(session[0], signal.SIGCONT)
+    assert stalled.verdict is not None
+    assert stalled.verdict.cause == Cause.TIMEOUT
+    until(lambda: session not in server.rows("SELECT pid FROM pg_stat_activity WHERE usename = 'writer'"))
+    assert server.rows("SELECT n FROM events") == [(2,)]
+
+
+def test_cancelled_batch_does_not_replace_a_newer_row(
+    server: PostgresServer, sender: PostgresSender, to: PostgresDestination
+):
+    newest = changed(to, on_conflict="update")
+    with server.admin() as connection:
+        connection.execute(
+            "CREATE OR REPLACE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$ BEGIN IF NEW.note = 'slow' THEN PERFORM pg_sleep(1); END IF; RETURN NEW; END $$"
+        )
+        connection.execute("CREATE TRIGGER slow BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION slow()")
+    sender.begin(InsertRequest("cancelled", newest, PASSWORD, [row(1, 1, "slow")], 5_000))
+    until(lambda: server.rows("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") == [(1,)])
+    assert sender.cancel(lambda _token: True) == ["cancelled"]
+    assert [insert(sender, newest, row(1, n)).verdict for n in (1, 2)] == [OK, OK]
+    until(lambda: server.rows("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") == [(0,)])
+    until(lambda: server.rows("SELECT count(*) FROM pg_stat_activity WHERE usename = 'writer'") == [(1,)])
+    assert server.rows("SELECT n FROM events") == [(2,)]
+
+
+def test_lane_that_is_silent_before_commit_leaves_no_row_locked(
+    server: PostgresServer, to: PostgresDestination, monkeypatch: pytest.MonkeyPatch
+):
+    """As after a cut of the network: the server learns nothing of the lane's end."""
+    execute = AsyncConnection.execute
+
+    async def wait_before_commit(self: Any, query: Any, *args: Any) -> Any:
+        if query == "COMMIT":
+            await asyncio.sleep(1)
+        return await execute(self, query, *args)
+
+    async def run(insertion: Insertion) -> None:
+        with server.admin() as admin:
+            dsn = admin.info.dsn
+        async with await AsyncConnection.connect(dsn, autocommit=True, cursor_factory=AsyncRawCursor) as link:
+            await insertion.run(link)
+
+    monkeypatch.setattr(AsyncConnection, "execute", wait_before_commit)
+    silent = Insertion(to, [row(1)], 200)
+    asyncio.run(run(silent))
+    assert [part.verdict for part in silent.parts] == [DATABASE_ERROR]
+    assert server.rows("SELECT n FROM events") == []
 
 
 def test_idle_connection_that_the_server_closed_is_replaced(

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from dataplane.transmit.http.sender import NOT_BEGUN, HttpPolicy, HttpResponse, ResponsePart
 from dataplane.transmit.policy.postgres_verdict import TIMEOUT, TOO_LONG
-from dataplane.transmit.postgres.request import MAX_INSERTS, InsertRequest
+from dataplane.transmit.postgres.request import MAX_INSERTS, InsertRequest, room_for
 
 if TYPE_CHECKING:
     from dataplane.transmit.postgres.connections import DatabaseConnection
@@ -45,6 +45,10 @@ class PostgresSender:
     def room(self) -> int:
         """Number of batches that may begin now."""
         return MAX_INSERTS - len(self._begun)
+
+    def room_for(self, tenant: str) -> int:
+        """Return the number of batches of a tenant that may begin now."""
+        return room_for(tenant, self._begun.values())
 
     def begin(self, request: InsertRequest) -> None:
         """Start to insert a batch. `poll` returns a response with its token, whatever happens."""

@@ -3,8 +3,11 @@
 import asyncio
 import json
 import os
+import resource
+import shutil
 import signal
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +24,7 @@ from dataplane.causes import Cause
 from dataplane.ledger.meta import MessageMeta
 from dataplane.plan.rows import CompiledRow
 from dataplane.spec import PostgresDestination, parse_pipe_spec
-from dataplane.transmit.http.sender import HttpPolicy, HttpResponse, ResponsePart
+from dataplane.transmit.http.sender import NOT_BEGUN, HttpPolicy, HttpResponse, ResponsePart
 from dataplane.transmit.policy.delivery_verdict import OK
 from dataplane.transmit.policy.postgres_verdict import DATABASE_ERROR, DATABASE_REFUSED, ROW_REFUSED
 from dataplane.transmit.postgres.insertion import Insertion
@@ -285,7 +288,7 @@ def test_dead_address_of_a_host_leaves_time_for_the_next(
     found = [(2, 1, 6, "", (address, server.port)) for address in ("127.0.0.2", HOST)]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
     with socket.create_server(("127.0.0.2", server.port)):
-        answer = insert(sender, to, row(1), timeout_ms=15_000)
+        answer = insert(sender, to, row(1), timeout_ms=1_500)
     assert (answer.verdict, answer.address) == (OK, HOST)
 
 
@@ -311,15 +314,30 @@ def test_server_that_never_stops_answering_is_cut_off(sender: PostgresSender, to
     assert sum(sent) < GIGABYTE / 4
 
 
-def flood(listener: socket.socket, sent: list[int]) -> None:
-    """Sign a client in, and answer its first statement with one error message of a gigabyte."""
+def test_server_that_never_stops_answering_before_it_is_ready_is_cut_off(
+    sender: PostgresSender, to: PostgresDestination
+):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        sent: list[int] = []
+        threading.Thread(target=flood, args=(listener, sent), kwargs={"is_ready": False}, daemon=True).start()
+        flooding = changed(to, port=listener.getsockname()[1], sslmode="disable")
+        answer = insert(sender, flooding, row(1), timeout_ms=20_000)
+    assert answer.verdict is not None
+    assert (answer.verdict.cause, answer.message) == (Cause.PROTOCOL, "the answer is too long")
+    assert sum(sent) < GIGABYTE / 4
+
+
+def flood(listener: socket.socket, sent: list[int], *, is_ready: bool = True) -> None:
+    """Sign a client in, and send one message of a gigabyte: an error of its first statement, or a notice before."""
     link, _ = listener.accept()
     with link:
         link.recv(1_000)
         for kind, content in (("R", bytes(4)), ("S", b"client_encoding\0UTF8\0"), ("Z", b"I")):
-            link.sendall(kind.encode() + (len(content) + 4).to_bytes(4) + content)
-        link.recv(1_000)
-        link.sendall(b"E" + GIGABYTE.to_bytes(4) + b"M")
+            if is_ready or kind == "R":
+                link.sendall(kind.encode() + (len(content) + 4).to_bytes(4) + content)
+        if is_ready:
+            link.recv(1_000)
+        link.sendall((b"E" if is_ready else b"N") + GIGABYTE.to_bytes(4) + b"M")
         with suppress(OSError):
             while sum(sent) < GIGABYTE:
                 sent.append(link.send(b"x" * 65_536))
@@ -410,6 +428,54 @@ def test_lane_that_is_silent_before_commit_leaves_no_row_locked(
     asyncio.run(run(silent))
     assert [part.verdict for part in silent.parts] == [DATABASE_ERROR]
     assert server.rows("SELECT n FROM events") == []
+
+
+def test_thread_that_could_not_start_does_not_block_its_host(
+    sender: PostgresSender, to: PostgresDestination, monkeypatch: pytest.MonkeyPatch
+):
+    assert insert(sender, changed(to, host="localhost", table="none"), row(1)).verdict == DATABASE_REFUSED
+    with monkeypatch.context() as broken:
+        broken.setattr(threading.Thread, "start", failing(RuntimeError("can't start new thread")))
+        assert insert(sender, to, row(1)).verdict == NOT_BEGUN
+    assert insert(sender, to, row(1), timeout_ms=2_000).verdict == OK
+
+
+def failing(error: Exception) -> Callable[..., Any]:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return fail
+
+
+def test_error_of_the_resolver_does_not_block_its_host(
+    sender: PostgresSender, to: PostgresDestination, monkeypatch: pytest.MonkeyPatch
+):
+    with monkeypatch.context() as broken:
+        broken.setattr(socket, "getaddrinfo", failing(ValueError("unforeseen")))
+        assert insert(sender, to, row(1), timeout_ms=2_000).verdict == NOT_BEGUN
+    assert insert(sender, to, row(1), timeout_ms=2_000).verdict == OK
+
+
+def test_full_disk_does_not_spoil_the_cas_of_a_destination(sender: PostgresSender, to: PostgresDestination):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(to.ca) // 2, hard))
+    try:
+        refused = insert(sender, to, row(1))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert refused.verdict == NOT_BEGUN
+    assert insert(sender, to, row(1)).verdict == OK
+
+
+def test_removed_temporary_files_do_not_matter_and_none_is_left(
+    sender: PostgresSender, to: PostgresDestination, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert insert(sender, to, row(1)).verdict == OK
+    for found in tmp_path.iterdir():
+        shutil.rmtree(found)
+    assert insert(sender, changed(to, ca=to.ca + "\n"), row(2)).verdict == OK
+    assert not list(tmp_path.iterdir())
 
 
 def test_idle_connection_that_the_server_closed_is_replaced(

@@ -164,8 +164,7 @@ class _InsertLoop:
         answer = HttpResponse(request.token, 0, 0, "", "", False)
         deadline_s = self._loop.time() + request.timeout_ms / 1_000
         try:
-            async with asyncio.timeout_at(deadline_s):
-                job.connection = await self._pool.take(connection_key(request.to, request.password))
+            job.connection = await self._pool.take(connection_key(request.to, request.password), deadline_s)
             answer.connect_us, answer.address = _us_since(began_s), job.connection.address
             watch = self._loop.create_task(_watch(insertion, job.connection, deadline_s - self._loop.time()))
             await insertion.run(job.connection.link)

@@ -25,7 +25,7 @@ from dataplane.ledger.meta import MessageMeta
 from dataplane.plan.rows import CompiledRow
 from dataplane.spec import PostgresDestination, parse_pipe_spec
 from dataplane.transmit.http.sender import NOT_BEGUN, HttpPolicy, HttpResponse, ResponsePart
-from dataplane.transmit.policy.delivery_verdict import OK
+from dataplane.transmit.policy.delivery_verdict import OK, DeliveryVerdict
 from dataplane.transmit.policy.postgres_verdict import DATABASE_ERROR, DATABASE_REFUSED, ROW_REFUSED
 from dataplane.transmit.postgres.insertion import Insertion
 from dataplane.transmit.postgres.request import MAX_REFUSED, InsertRequest
@@ -156,6 +156,74 @@ def test_table_that_refuses_all_rows_gives_most_of_them_back(
     answer = insert(sender, to, *(row(n, None) for n in range(200)))
     assert [part.verdict for part in answer.parts] == [ROW_REFUSED] * MAX_REFUSED + [DATABASE_REFUSED]
     assert (answer.parts[-1].start, answer.parts[-1].end) == (MAX_REFUSED, 200)
+
+
+POLICY = (
+    "ALTER TABLE events ENABLE ROW LEVEL SECURITY",
+    "CREATE POLICY positive ON events TO writer USING (true) WITH CHECK (n > 0)",
+)
+DAMAGE = (
+    "CREATE OR REPLACE FUNCTION damage() RETURNS trigger LANGUAGE plpgsql AS"
+    " $$ BEGIN IF NEW.n < 1 THEN RAISE 'broken' USING ERRCODE = 'XX002'; END IF; RETURN NEW; END $$",
+    "CREATE TRIGGER damage BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION damage()",
+)
+
+
+@pytest.mark.parametrize(
+    ("statements", "words"),
+    [
+        pytest.param(POLICY, "SQLSTATE 42501 InsufficientPrivilege", id="row-level security"),
+        pytest.param(DAMAGE, "SQLSTATE XX002 IndexCorrupted", id="internal error"),
+    ],
+)
+def test_row_is_refused_alone_although_its_error_is_not_about_rows(
+    server: PostgresServer, sender: PostgresSender, to: PostgresDestination, statements: tuple[str, ...], words: str
+):
+    with server.admin() as connection:
+        for statement in statements:
+            connection.execute(statement)
+    answer = insert(sender, to, *(row(n, n=0 if n == 5 else 1) for n in range(9)))
+    refused = [part for part in answer.parts if part.verdict != OK]
+    assert refused == [ResponsePart(5, 6, ROW_REFUSED, words)]
+    assert server.rows("SELECT position FROM events ORDER BY 1") == [(n,) for n in (0, 1, 2, 3, 4, 6, 7, 8)]
+
+
+@pytest.mark.parametrize(
+    ("statements", "verdict"),
+    [pytest.param(POLICY, DATABASE_REFUSED, id="row-level security"), pytest.param(DAMAGE, DATABASE_ERROR, id="XX")],
+)
+def test_rows_are_retried_if_none_is_accepted_and_their_error_is_not_about_rows(
+    server: PostgresServer,
+    sender: PostgresSender,
+    to: PostgresDestination,
+    statements: tuple[str, ...],
+    verdict: DeliveryVerdict,
+):
+    with server.admin() as connection:
+        for statement in statements:
+            connection.execute(statement)
+    answer = insert(sender, to, *(row(n, n=0) for n in range(3)))
+    assert (answer.verdict, answer.parts) == (verdict, ())
+
+
+def test_right_that_is_revoked_within_a_batch_dead_letters_nothing(
+    server: PostgresServer, sender: PostgresSender, to: PostgresDestination
+):
+    """The first half is stored; the refusals of the second half are about the right."""
+    with server.admin() as connection:
+        connection.execute(
+            "CREATE OR REPLACE FUNCTION revoke() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN"
+            " IF NEW.n = 0 THEN RAISE 'refused'; END IF;"
+            " IF NEW.n = 2 THEN REVOKE INSERT ON events FROM writer; END IF; RETURN NEW; END $$"
+        )
+        connection.execute("CREATE TRIGGER revoke BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION revoke()")
+    answer = insert(sender, to, row(0, n=1), row(1, n=2), row(2, n=1), row(3, n=0))
+    assert [(part.start, part.end, part.verdict) for part in answer.parts] == [(0, 2, OK), (2, 4, DATABASE_REFUSED)]
+
+
+def test_each_refused_row_of_a_small_batch_counts(sender: PostgresSender, to: PostgresDestination):
+    answer = insert(sender, to, row(1, None), row(2, None))
+    assert [(part.start, part.verdict) for part in answer.parts] == [(0, ROW_REFUSED), (1, ROW_REFUSED)]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from dataplane.transmit.http.sender import NOT_BEGUN, HttpPolicy, HttpResponse, ResponsePart
+from dataplane.transmit.policy.delivery_verdict import DeliveryOutcome
 from dataplane.transmit.policy.postgres_verdict import TIMEOUT, TOO_LONG
 from dataplane.transmit.postgres.request import MAX_INSERTS, InsertRequest, room_for
 
@@ -197,9 +198,10 @@ async def _watch(insertion: "Insertion", connection: "DatabaseConnection", limit
 
 
 def _with_outcome(answer: HttpResponse, parts: Sequence[ResponsePart]) -> HttpResponse:
-    """Set the outcome of the batch, or those of its parts if they differ."""
+    """Set the outcome of the batch, or those of its parts if they differ or each counts as a refusal."""
     first = parts[0]
-    if all(part.verdict == first.verdict and part.message == first.message for part in parts):
+    is_alike = all(part.verdict == first.verdict and part.message == first.message for part in parts)
+    if len(parts) == 1 or (is_alike and first.verdict.outcome is not DeliveryOutcome.DEAD):
         answer.verdict, answer.message = first.verdict, first.message
     else:
         answer.parts = parts

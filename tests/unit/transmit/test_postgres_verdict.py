@@ -4,7 +4,12 @@ import pytest
 
 from dataplane.causes import Cause
 from dataplane.transmit.policy.delivery_verdict import DeliveryOutcome
-from dataplane.transmit.policy.postgres_verdict import connect_failure, judge_connect_failure, judge_sqlstate
+from dataplane.transmit.policy.postgres_verdict import (
+    connect_failure,
+    judge_connect_failure,
+    judge_sqlstate,
+    may_be_about_a_row,
+)
 
 AGAIN, DEAD = DeliveryOutcome.RECOVERABLE, DeliveryOutcome.DEAD
 AT: str = 'connection failed: connection to server at "203.0.113.9", port 5432 failed: '
@@ -47,6 +52,13 @@ AT: str = 'connection failed: connection to server at "203.0.113.9", port 5432 f
 def test_sqlstate_decides_the_verdict(sqlstate: str, outcome: DeliveryOutcome, cause: Cause):
     verdict = judge_sqlstate(sqlstate)
     assert (verdict.outcome, verdict.cause) == (outcome, cause)
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "may"), [("42501", True), ("42P01", True), ("XX002", True), ("40001", False), ("57014", False)]
+)
+def test_some_errors_of_other_classes_may_be_about_a_row(sqlstate: str, may: bool):
+    assert may_be_about_a_row(sqlstate) is may
 
 
 @pytest.mark.parametrize(

@@ -53,9 +53,14 @@ def may_be_about_a_row(sqlstate: str) -> bool:
 
 
 def connect_failure(text: str) -> str:
-    """Return the first line of libpq's text on a failed connection, without the address."""
+    """Return the first line of libpq's text on a failed connection, without the address and control characters."""
     lines = _FAILED.sub("", text).strip().splitlines()
-    return " ".join(lines[0].split()) if lines else ""
+    return " ".join(printable(lines[0]).split()) if lines else ""
+
+
+def printable(text: str) -> str:
+    """Return a server's text with a space for each character that could disturb a terminal or reverse the line."""
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def judge_connect_failure(reason: str) -> DeliveryVerdict:

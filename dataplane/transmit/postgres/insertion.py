@@ -18,6 +18,7 @@ from dataplane.transmit.policy.postgres_verdict import (
     ROW_REFUSED,
     judge_sqlstate,
     may_be_about_a_row,
+    printable,
 )
 from dataplane.transmit.postgres.request import MAX_REFUSED
 
@@ -165,11 +166,7 @@ def describe(exc: psycopg.Error, sqlstate: str, verdict: DeliveryVerdict) -> str
     diag = exc.diag
     for kind, name in (("column", diag.column_name), ("constraint", diag.constraint_name)):
         if name:
-            shown.append(f"{kind} {_plain(name)[:_SHOWN]}")
+            shown.append(f"{kind} {printable(name)[:_SHOWN]}")
     if verdict is DATABASE_REFUSED and not diag.context and diag.message_primary:
-        shown.append(f"({_plain(diag.message_primary)[: 2 * _SHOWN]})")
+        shown.append(f"({printable(diag.message_primary)[: 2 * _SHOWN]})")
     return " ".join(shown)
-
-
-def _plain(text: str) -> str:
-    return "".join(char if char.isprintable() else " " for char in text)

@@ -91,6 +91,10 @@ def test_text_of_a_failed_connection_decides_its_cause_and_every_one_is_retried(
     assert (verdict.outcome, verdict.cause) == (AGAIN, cause)
 
 
+def test_text_of_a_server_cannot_disturb_a_terminal_or_reverse_a_line():
+    assert connect_failure(AT + "FATAL:  \x1b[2Jno\u202e\x07 database") == "FATAL: [2Jno database"
+
+
 def test_name_of_the_host_does_not_decide_the_cause():
     text = 'connection failed: connection to server at "ssl-certificate-timeout", port 5432 failed: Connection refused'
     assert judge_connect_failure(connect_failure(text)).cause == Cause.CONNECT

@@ -1,6 +1,7 @@
 """`DestinationSpec`: all types of destinations, distinguished by `type`."""
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -45,12 +46,13 @@ def endpoint_of(to: DestinationSpec) -> str:
     """Return the recipient of a destination's credential: scheme, host and port of its URL, and its token URL if any.
 
     For a bucket it also names the access key, because each has a secret of its own. For a database it names host, port,
-    user and `sslmode`.
+    user, `sslmode` and a digest of its CAs: another CA could let another server pass for the host.
 
     A stored credential belongs to one endpoint: a change of the endpoint requires that it is entered again.
     """
     if isinstance(to, PostgresDestination):
-        return f"postgresql://{to.user}@{plain_host(to.host)}:{to.port} {to.sslmode}"
+        server = f"postgresql://{to.user}@{plain_host(to.host)}:{to.port} {to.sslmode}"
+        return f"{server} {sha256(to.ca.encode()).hexdigest()}" if to.ca else server
     if not isinstance(to, UrlDestination):
         return ""
     parts = urlsplit(to.url)

@@ -18,7 +18,7 @@ from dataplane.ledger.facts import Fact
 from dataplane.plan import StageError
 from dataplane.plan.rows import CompiledRow
 from dataplane.runtime.lanes.context import LaneContext
-from dataplane.spec import BatchLimits, PostgresDestination
+from dataplane.spec import BatchLimits
 from dataplane.transmit.deliveries.batches import ITEM_BYTES, next_batch
 from dataplane.transmit.deliveries.delivery import Delivery, DeliveryBatch
 from dataplane.transmit.deliveries.rendered_delivery import RequestOf, batch_request_of, request_of
@@ -216,13 +216,9 @@ class DeliveryQueues:
         return now_s - send.taken_s > send.target.patience_s and self._shared(now_s - SHARED_S)
 
     def _send(self, target: DestinationTarget, now_s: float) -> None:
-        """Begin as many sends as the limits of the destination and of the sender (or writer) allow.
-
-        A destination never has more of the sender's transfers than are left for others.
-        """
+        """Begin as many sends as the limits of the destination and of the sender (or writer) allow."""
         queue, rate = target.queue, target.rate
-        sender = self._senders.of(target)
-        room = min(target.room(now_s), (sender.room - target.active + 1) // 2)
+        room = min(target.room(now_s), self._senders.room_for(target))
         if target.record.to.batch is not None:
             self._send_batches(target, target.record.to.batch, room, now_s)
             return
@@ -273,12 +269,19 @@ class DeliveryQueues:
         )
 
     def _insert(self, target: DestinationTarget, row_of: CompiledRow, members: list[Delivery]) -> None:
-        """Begin to insert the rows of a batch. A message that cannot be a row is dead."""
-        to, rows, able = target.record.to, [], []
-        for send in members:
+        """Begin to insert the rows of a batch. A message that cannot be a row is dead.
+
+        Rows may be far larger than the bodies by which the batch was limited: the rest returns to the queue.
+        """
+        to, rows, able, size = row_of.to, [], [], 0
+        for place, send in enumerate(members):
+            if size >= to.batch.max_bytes or target.suspended:
+                target.queue.extendleft(reversed(members[place:]))
+                break
             try:
                 rows.append(row_of(send.meta, send.body))
                 able.append(send)
+                size += len(rows[-1])
             except StageError as exc:
                 self._ends.dead_letter(send, exc.cause, exc.detail)
                 target.refused(exc.cause, of_copy=send.is_copy)
@@ -286,10 +289,12 @@ class DeliveryQueues:
                 raise
             except Exception:
                 self._dead_letter_unsendable(send, target)
-        if able and isinstance(to, PostgresDestination):
+        if able:
             self._attempt_begins(target, able, _now_us())
-            token = DeliveryBatch(target, able)
-            self._senders.postgres.begin(InsertRequest(token, to, target.secrets.password, rows, target.timeout_ms))
+            limits = (target.timeout_ms, target.tenant, size)
+            self._senders.postgres.begin(
+                InsertRequest(DeliveryBatch(target, able), to, target.secrets.password, rows, *limits)
+            )
 
     def _attempt_begins(self, target: DestinationTarget, members: list[Delivery], now_us: int) -> None:
         """Note the beginning of an attempt of a batch."""

@@ -26,6 +26,15 @@ class Senders(Struct, frozen=True):
             return self.postgres
         return self.http if target.posts else self.records
 
+    def room_for(self, target: DestinationTarget) -> int:
+        """Return the number of attempts of a destination that may begin now: no more than are left for others.
+
+        Slow databases can keep all inserts of a lane waiting, so those are shared by tenants.
+        """
+        if target.row is not None:
+            return self.postgres.room_for(target.tenant)
+        return (self.of(target).room - target.active + 1) // 2
+
     def poll(self, wait_s: float) -> Iterator[HttpResponse]:
         """Yield the response of every attempt that ended; wait up to `wait_s` for one over HTTP."""
         yield from self.http.poll(wait_s)

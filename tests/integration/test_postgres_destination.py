@@ -1,8 +1,13 @@
 """Inserts into a real Postgres: rows once by key, refused rows alone, TLS verified, nothing else connected to."""
 
+import asyncio
 import json
 import os
+import resource
+import shutil
+import signal
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,14 +18,16 @@ from typing import Any
 
 import msgspec
 import pytest
+from psycopg import AsyncConnection, AsyncRawCursor
 
 from dataplane.causes import Cause
 from dataplane.ledger.meta import MessageMeta
 from dataplane.plan.rows import CompiledRow
 from dataplane.spec import PostgresDestination, parse_pipe_spec
-from dataplane.transmit.http.sender import HttpPolicy, HttpResponse, ResponsePart
-from dataplane.transmit.policy.delivery_verdict import OK
-from dataplane.transmit.policy.postgres_verdict import DATABASE_REFUSED, ROW_REFUSED
+from dataplane.transmit.http.sender import NOT_BEGUN, HttpPolicy, HttpResponse, ResponsePart
+from dataplane.transmit.policy.delivery_verdict import OK, DeliveryVerdict
+from dataplane.transmit.policy.postgres_verdict import DATABASE_ERROR, DATABASE_REFUSED, ROW_REFUSED
+from dataplane.transmit.postgres.insertion import Insertion
 from dataplane.transmit.postgres.request import MAX_REFUSED, InsertRequest
 from dataplane.transmit.postgres.sender import PostgresSender
 from tests.support.doc_blocks import documented_all
@@ -149,6 +156,74 @@ def test_table_that_refuses_all_rows_gives_most_of_them_back(
     answer = insert(sender, to, *(row(n, None) for n in range(200)))
     assert [part.verdict for part in answer.parts] == [ROW_REFUSED] * MAX_REFUSED + [DATABASE_REFUSED]
     assert (answer.parts[-1].start, answer.parts[-1].end) == (MAX_REFUSED, 200)
+
+
+POLICY = (
+    "ALTER TABLE events ENABLE ROW LEVEL SECURITY",
+    "CREATE POLICY positive ON events TO writer USING (true) WITH CHECK (n > 0)",
+)
+DAMAGE = (
+    "CREATE OR REPLACE FUNCTION damage() RETURNS trigger LANGUAGE plpgsql AS"
+    " $$ BEGIN IF NEW.n < 1 THEN RAISE 'broken' USING ERRCODE = 'XX002'; END IF; RETURN NEW; END $$",
+    "CREATE TRIGGER damage BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION damage()",
+)
+
+
+@pytest.mark.parametrize(
+    ("statements", "words"),
+    [
+        pytest.param(POLICY, "SQLSTATE 42501 InsufficientPrivilege", id="row-level security"),
+        pytest.param(DAMAGE, "SQLSTATE XX002 IndexCorrupted", id="internal error"),
+    ],
+)
+def test_row_is_refused_alone_although_its_error_is_not_about_rows(
+    server: PostgresServer, sender: PostgresSender, to: PostgresDestination, statements: tuple[str, ...], words: str
+):
+    with server.admin() as connection:
+        for statement in statements:
+            connection.execute(statement)
+    answer = insert(sender, to, *(row(n, n=0 if n == 5 else 1) for n in range(9)))
+    refused = [part for part in answer.parts if part.verdict != OK]
+    assert refused == [ResponsePart(5, 6, ROW_REFUSED, words)]
+    assert server.rows("SELECT position FROM events ORDER BY 1") == [(n,) for n in (0, 1, 2, 3, 4, 6, 7, 8)]
+
+
+@pytest.mark.parametrize(
+    ("statements", "verdict"),
+    [pytest.param(POLICY, DATABASE_REFUSED, id="row-level security"), pytest.param(DAMAGE, DATABASE_ERROR, id="XX")],
+)
+def test_rows_are_retried_if_none_is_accepted_and_their_error_is_not_about_rows(
+    server: PostgresServer,
+    sender: PostgresSender,
+    to: PostgresDestination,
+    statements: tuple[str, ...],
+    verdict: DeliveryVerdict,
+):
+    with server.admin() as connection:
+        for statement in statements:
+            connection.execute(statement)
+    answer = insert(sender, to, *(row(n, n=0) for n in range(3)))
+    assert (answer.verdict, answer.parts) == (verdict, ())
+
+
+def test_right_that_is_revoked_within_a_batch_dead_letters_nothing(
+    server: PostgresServer, sender: PostgresSender, to: PostgresDestination
+):
+    """The first half is stored; the refusals of the second half are about the right."""
+    with server.admin() as connection:
+        connection.execute(
+            "CREATE OR REPLACE FUNCTION revoke() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN"
+            " IF NEW.n = 0 THEN RAISE 'refused'; END IF;"
+            " IF NEW.n = 2 THEN REVOKE INSERT ON events FROM writer; END IF; RETURN NEW; END $$"
+        )
+        connection.execute("CREATE TRIGGER revoke BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION revoke()")
+    answer = insert(sender, to, row(0, n=1), row(1, n=2), row(2, n=1), row(3, n=0))
+    assert [(part.start, part.end, part.verdict) for part in answer.parts] == [(0, 2, OK), (2, 4, DATABASE_REFUSED)]
+
+
+def test_each_refused_row_of_a_small_batch_counts(sender: PostgresSender, to: PostgresDestination):
+    answer = insert(sender, to, row(1, None), row(2, None))
+    assert [(part.start, part.verdict) for part in answer.parts] == [(0, ROW_REFUSED), (1, ROW_REFUSED)]
 
 
 @pytest.mark.parametrize(
@@ -281,7 +356,7 @@ def test_dead_address_of_a_host_leaves_time_for_the_next(
     found = [(2, 1, 6, "", (address, server.port)) for address in ("127.0.0.2", HOST)]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
     with socket.create_server(("127.0.0.2", server.port)):
-        answer = insert(sender, to, row(1), timeout_ms=15_000)
+        answer = insert(sender, to, row(1), timeout_ms=1_500)
     assert (answer.verdict, answer.address) == (OK, HOST)
 
 
@@ -307,15 +382,30 @@ def test_server_that_never_stops_answering_is_cut_off(sender: PostgresSender, to
     assert sum(sent) < GIGABYTE / 4
 
 
-def flood(listener: socket.socket, sent: list[int]) -> None:
-    """Sign a client in, and answer its first statement with one error message of a gigabyte."""
+def test_server_that_never_stops_answering_before_it_is_ready_is_cut_off(
+    sender: PostgresSender, to: PostgresDestination
+):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        sent: list[int] = []
+        threading.Thread(target=flood, args=(listener, sent), kwargs={"is_ready": False}, daemon=True).start()
+        flooding = changed(to, port=listener.getsockname()[1], sslmode="disable")
+        answer = insert(sender, flooding, row(1), timeout_ms=20_000)
+    assert answer.verdict is not None
+    assert (answer.verdict.cause, answer.message) == (Cause.PROTOCOL, "the answer is too long")
+    assert sum(sent) < GIGABYTE / 4
+
+
+def flood(listener: socket.socket, sent: list[int], *, is_ready: bool = True) -> None:
+    """Sign a client in, and send one message of a gigabyte: an error of its first statement, or a notice before."""
     link, _ = listener.accept()
     with link:
         link.recv(1_000)
         for kind, content in (("R", bytes(4)), ("S", b"client_encoding\0UTF8\0"), ("Z", b"I")):
-            link.sendall(kind.encode() + (len(content) + 4).to_bytes(4) + content)
-        link.recv(1_000)
-        link.sendall(b"E" + GIGABYTE.to_bytes(4) + b"M")
+            if is_ready or kind == "R":
+                link.sendall(kind.encode() + (len(content) + 4).to_bytes(4) + content)
+        if is_ready:
+            link.recv(1_000)
+        link.sendall((b"E" if is_ready else b"N") + GIGABYTE.to_bytes(4) + b"M")
         with suppress(OSError):
             while sum(sent) < GIGABYTE:
                 sent.append(link.send(b"x" * 65_536))
@@ -344,6 +434,116 @@ def test_cancelled_batch_gives_no_response_and_frees_its_place(
         assert sender.cancel(lambda token: token == "waiting") == ["waiting"]
         assert sender.active == 0
     assert insert(sender, to, row(2)).token == "it"
+
+
+def test_statement_of_a_stalled_server_does_not_replace_a_newer_row(
+    server: PostgresServer, sender: PostgresSender, to: PostgresDestination
+):
+    """The server has all bytes of the first version when its lane gives up; it reads them after the next ones."""
+    newest = changed(to, on_conflict="update")
+    assert insert(sender, newest, row(1, 0)).verdict == OK
+    (session,) = server.rows("SELECT pid FROM pg_stat_activity WHERE usename = 'writer'")
+    os.kill(session[0], signal.SIGSTOP)
+    try:
+        stalled = insert(sender, newest, row(1, 1), timeout_ms=300)
+        assert [insert(sender, newest, row(1, n)).verdict for n in (1, 2)] == [OK, OK]
+    finally:
+        os.kill(session[0], signal.SIGCONT)
+    assert stalled.verdict is not None
+    assert stalled.verdict.cause == Cause.TIMEOUT
+    until(lambda: session not in server.rows("SELECT pid FROM pg_stat_activity WHERE usename = 'writer'"))
+    assert server.rows("SELECT n FROM events") == [(2,)]
+
+
+def test_cancelled_batch_does_not_replace_a_newer_row(
+    server: PostgresServer, sender: PostgresSender, to: PostgresDestination
+):
+    newest = changed(to, on_conflict="update")
+    with server.admin() as connection:
+        connection.execute(
+            "CREATE OR REPLACE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$ BEGIN IF NEW.note = 'slow' THEN PERFORM pg_sleep(1); END IF; RETURN NEW; END $$"
+        )
+        connection.execute("CREATE TRIGGER slow BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION slow()")
+    sender.begin(InsertRequest("cancelled", newest, PASSWORD, [row(1, 1, "slow")], 5_000))
+    until(lambda: server.rows("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") == [(1,)])
+    assert sender.cancel(lambda _token: True) == ["cancelled"]
+    assert [insert(sender, newest, row(1, n)).verdict for n in (1, 2)] == [OK, OK]
+    until(lambda: server.rows("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") == [(0,)])
+    until(lambda: server.rows("SELECT count(*) FROM pg_stat_activity WHERE usename = 'writer'") == [(1,)])
+    assert server.rows("SELECT n FROM events") == [(2,)]
+
+
+def test_lane_that_is_silent_before_commit_leaves_no_row_locked(
+    server: PostgresServer, to: PostgresDestination, monkeypatch: pytest.MonkeyPatch
+):
+    """As after a cut of the network: the server learns nothing of the lane's end."""
+    execute = AsyncConnection.execute
+
+    async def wait_before_commit(self: Any, query: Any, *args: Any) -> Any:
+        if query == "COMMIT":
+            await asyncio.sleep(1)
+        return await execute(self, query, *args)
+
+    async def run(insertion: Insertion) -> None:
+        with server.admin() as admin:
+            dsn = admin.info.dsn
+        async with await AsyncConnection.connect(dsn, autocommit=True, cursor_factory=AsyncRawCursor) as link:
+            await insertion.run(link)
+
+    monkeypatch.setattr(AsyncConnection, "execute", wait_before_commit)
+    silent = Insertion(to, [row(1)], 200)
+    asyncio.run(run(silent))
+    assert [part.verdict for part in silent.parts] == [DATABASE_ERROR]
+    assert server.rows("SELECT n FROM events") == []
+
+
+def test_thread_that_could_not_start_does_not_block_its_host(
+    sender: PostgresSender, to: PostgresDestination, monkeypatch: pytest.MonkeyPatch
+):
+    assert insert(sender, changed(to, host="localhost", table="none"), row(1)).verdict == DATABASE_REFUSED
+    with monkeypatch.context() as broken:
+        broken.setattr(threading.Thread, "start", failing(RuntimeError("can't start new thread")))
+        assert insert(sender, to, row(1)).verdict == NOT_BEGUN
+    assert insert(sender, to, row(1), timeout_ms=2_000).verdict == OK
+
+
+def failing(error: Exception) -> Callable[..., Any]:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return fail
+
+
+def test_error_of_the_resolver_does_not_block_its_host(
+    sender: PostgresSender, to: PostgresDestination, monkeypatch: pytest.MonkeyPatch
+):
+    with monkeypatch.context() as broken:
+        broken.setattr(socket, "getaddrinfo", failing(ValueError("unforeseen")))
+        assert insert(sender, to, row(1), timeout_ms=2_000).verdict == NOT_BEGUN
+    assert insert(sender, to, row(1), timeout_ms=2_000).verdict == OK
+
+
+def test_full_disk_does_not_spoil_the_cas_of_a_destination(sender: PostgresSender, to: PostgresDestination):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(to.ca) // 2, hard))
+    try:
+        refused = insert(sender, to, row(1))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert refused.verdict == NOT_BEGUN
+    assert insert(sender, to, row(1)).verdict == OK
+
+
+def test_removed_temporary_files_do_not_matter_and_none_is_left(
+    sender: PostgresSender, to: PostgresDestination, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert insert(sender, to, row(1)).verdict == OK
+    for found in tmp_path.iterdir():
+        shutil.rmtree(found)
+    assert insert(sender, changed(to, ca=to.ca + "\n"), row(2)).verdict == OK
+    assert not list(tmp_path.iterdir())
 
 
 def test_idle_connection_that_the_server_closed_is_replaced(

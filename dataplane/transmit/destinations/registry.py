@@ -61,7 +61,8 @@ class TargetRegistry:
         secrets = open_secrets(known, self._open) if record else OpenedSecrets(Cause.UNKNOWN_DESTINATION)
         target = self._known[pipe, name] = DestinationTarget(known, secrets, self._share_of(pipe), time.monotonic())
         pipe_record = self._table.pipe(pipe)
-        target.pipe_paused = pipe_record is not None and pipe_record.state == "paused"
+        if pipe_record is not None:
+            _apply_pipe(target, pipe_record)
         for signal in sorted(self._signals.get((pipe, name), {}).values(), key=lambda signal: signal.at_us):
             _apply_signal(target, signal)
         return target
@@ -77,7 +78,7 @@ class TargetRegistry:
                 new_share = self._share_of(record.pipe)
                 for (pipe, _), target in self._known.items():
                     if pipe == record.pipe:
-                        target.pipe_paused = record.state == "paused"
+                        _apply_pipe(target, record)
                         if target.lane_share != new_share:
                             target.set_share(new_share, time.monotonic())
             case CellRecord() if record.cell == self._cell:
@@ -98,6 +99,11 @@ class TargetRegistry:
             share=lane_share(1.0, self._kind, cell.lanes),
             diverts=self._kind == "transmit" and self._knows_slow and cell.lanes.get("transmit-slow", 0) > 0,
         )
+
+
+def _apply_pipe(target: DestinationTarget, record: PipeRecord) -> None:
+    target.pipe_paused = record.state == "paused"
+    target.tenant = record.tenant
 
 
 def _apply_signal(target: DestinationTarget, signal: DestinationSignal) -> None:

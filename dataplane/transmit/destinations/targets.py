@@ -88,6 +88,7 @@ class DestinationTarget:
         self.shut_until_s = 0.0  # no sends before this (Retry-After)
         self.suspended = ""
         self.pipe_paused = False
+        self.tenant = record.pipe  # until the pipe's record is known
         self.in_a_row = 0
         self.last_status = 0
         self.last_reason = ""

@@ -44,10 +44,23 @@ def judge_sqlstate(sqlstate: str) -> DeliveryVerdict:
     return DATABASE_ERROR if sqlstate[:2] in _TEMPORARY else ROW_REFUSED
 
 
+def may_be_about_a_row(sqlstate: str) -> bool:
+    """Return True if a row may cause the error although its code is not about rows.
+
+    Row-level security policies (42501), values that name objects, and damaged indexes (XX) refuse some rows only.
+    """
+    return sqlstate[:2] in _CONFIGURATION or sqlstate[:2] == "XX"
+
+
 def connect_failure(text: str) -> str:
-    """Return the first line of libpq's text on a failed connection, without the address."""
+    """Return the first line of libpq's text on a failed connection, without the address and control characters."""
     lines = _FAILED.sub("", text).strip().splitlines()
-    return " ".join(lines[0].split()) if lines else ""
+    return " ".join(printable(lines[0]).split()) if lines else ""
+
+
+def printable(text: str) -> str:
+    """Return a server's text with a space for each character that could disturb a terminal or reverse the line."""
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def judge_connect_failure(reason: str) -> DeliveryVerdict:

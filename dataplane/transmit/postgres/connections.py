@@ -11,18 +11,18 @@ import select
 import socket
 import ssl
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable
-from hashlib import sha256
-from pathlib import Path
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from tempfile import NamedTemporaryFile
+from typing import Any, Final, Self
 
 import certifi
 import psycopg
 from msgspec import Struct
 from psycopg import AsyncConnection, AsyncRawCursor
+from psycopg.abc import PQGenConn
 from psycopg.pq import TransactionStatus
 
 from dataplane.spec import PostgresDestination
@@ -33,14 +33,15 @@ from dataplane.transmit.policy.postgres_verdict import (
     FORBIDDEN,
     NO_HOST,
     TIMEOUT,
+    TOO_LONG,
     connect_failure,
     judge_connect_failure,
 )
 
 IDLE_S: Final = 30.0  # connections that were not used for so long are closed
 MOST_IDLE: Final = 128  # idle connections of a lane
-ADDRESS_S: Final = 2.0  # for one of several addresses, so that a dead one does not use up the time of the others
-MOST_ADDRESSES: Final = 4  # of a host, tried one after the other
+MOST_ADDRESSES: Final = 4  # of a host, tried one after the other; each has an equal share of the time that is left
+MOST_GREETING_BYTES: Final = 64 * 1024  # from a server before it is ready: certificates have less than a tenth of it
 _BYTES_RECEIVED: Final = 128  # offset
 _NO_FILE: Final = "/nonexistent"  # in place of the default file
 logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of each refused statement
@@ -81,10 +82,8 @@ class DatabaseConnection(Struct, eq=False):
                 copy.shutdown(socket.SHUT_RDWR)
 
     def received_bytes(self) -> int:
-        """Return the number of bytes that the server has sent (tcpi_bytes_received of Linux' struct tcp_info)."""
-        with socket.socket(fileno=os.dup(self.link.fileno())) as copy:
-            info = copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_RECEIVED + 8)
-        return int.from_bytes(info[_BYTES_RECEIVED:], sys.byteorder)
+        """Return the number of bytes that the server has sent."""
+        return _received_bytes(self.link.fileno())
 
     def is_usable(self) -> bool:
         """Return False if the server has closed the idle connection, or has sent anything else."""
@@ -93,6 +92,33 @@ class DatabaseConnection(Struct, eq=False):
         poller = select.poll()
         poller.register(self.link.fileno(), select.POLLIN)
         return not poller.poll(0)
+
+
+class _LimitedConnection(AsyncConnection[Any]):
+    """Connection to a server that may not send much before it is ready: libpq would keep a notice of up to 1 GiB."""
+
+    @classmethod
+    def _connect_gen(cls, conninfo: str = "") -> PQGenConn[Self]:
+        """Run the steps of libpq, each of which waits for the socket. Raises ConnectFailedError."""
+        steps = super()._connect_gen(conninfo)
+        try:
+            fileno, wanted = next(steps)
+            while True:
+                if _received_bytes(fileno) > MOST_GREETING_BYTES:
+                    raise ConnectFailedError(TOO_LONG, "the answer is too long")
+                fileno, wanted = steps.send((yield fileno, wanted))
+        except StopIteration as exc:
+            made: Self = exc.value
+            return made
+        finally:
+            steps.close()
+
+
+def _received_bytes(fileno: int) -> int:
+    """Return tcpi_bytes_received of Linux' struct tcp_info."""
+    with socket.socket(fileno=os.dup(fileno)) as copy:
+        info = copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_RECEIVED + 8)
+    return int.from_bytes(info[_BYTES_RECEIVED:], sys.byteorder)
 
 
 def connection_key(to: PostgresDestination, password: str) -> ConnectionKey:
@@ -107,18 +133,18 @@ class ConnectionPool:
         self._policy = policy
         self._idle: list[DatabaseConnection] = []  # the one used longest ago first
         self._lookups: dict[tuple[str, int], asyncio.Future[list[str]]] = {}
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
 
-    async def take(self, key: ConnectionKey) -> DatabaseConnection:
-        """Return an idle connection, or open one. Raises ConnectFailedError."""
+    async def take(self, key: ConnectionKey, deadline_s: float) -> DatabaseConnection:
+        """Return an idle connection, or open one until the deadline (of the loop's time). Raises ConnectFailedError."""
         for place in reversed(range(len(self._idle))):
             if self._idle[place].key == key:
                 connection = self._idle.pop(place)
                 if connection.is_usable():
                     return connection
                 await connection.link.close()
-                return await self._open(key)
-        return await self._open(key)
+                break
+        async with asyncio.timeout_at(deadline_s):
+            return await self._open(key, deadline_s)
 
     async def give_back(self, connection: DatabaseConnection) -> None:
         """Keep a connection for the next batch, unless it is broken or in a transaction."""
@@ -137,73 +163,76 @@ class ConnectionPool:
             await self._idle.pop(0).link.close()
 
     async def close(self) -> None:
-        """Close all idle connections, and remove the files of CAs."""
+        """Close all idle connections."""
         await self.close_idle(0.0)
-        if self._folder is not None:
-            self._folder.cleanup()
 
-    async def _open(self, key: ConnectionKey) -> DatabaseConnection:
+    async def _open(self, key: ConnectionKey, deadline_s: float) -> DatabaseConnection:
         if key.sslmode == "disable" and self._policy.https_only:
             raise ConnectFailedError(FORBIDDEN, "TLS is required")
-        permitted = [one for one in await self._addresses(key) if may_connect(one, self._policy.allowed)]
+        found = [one for one in await self._addresses(key) if may_connect(one, self._policy.allowed)]
+        permitted = found[:MOST_ADDRESSES]
         if not permitted:
             raise ConnectFailedError(FORBIDDEN, "the host has no public address")
         failure = ConnectFailedError(NO_HOST, "")
-        limit_s = ADDRESS_S if len(permitted) > 1 else None
-        for address in permitted[:MOST_ADDRESSES]:
+        for number, address in enumerate(permitted):
+            rest_s = deadline_s - asyncio.get_running_loop().time()
             try:
-                async with asyncio.timeout(limit_s):
+                async with asyncio.timeout(rest_s / (len(permitted) - number)):
                     return DatabaseConnection(key, await self._connect(key, address), address)
             except TimeoutError:
                 failure = ConnectFailedError(TIMEOUT, "no connection in time")
+            except ConnectFailedError as exc:
+                failure = exc
             except psycopg.Error as exc:
                 reason = connect_failure(str(exc))
                 failure = ConnectFailedError(judge_connect_failure(reason), reason)
         raise failure
 
     async def _connect(self, key: ConnectionKey, address: str) -> AsyncConnection[Any]:
-        return await AsyncConnection.connect(
-            host=key.host,
-            hostaddr=address,
-            port=key.port,
-            dbname=key.database,
-            user=key.user,
-            password=key.password,
-            sslmode=key.sslmode,
-            sslrootcert=self._ca_file(key.ca),
-            sslcertmode="disable",
-            gssencmode="disable",
-            passfile=_NO_FILE,
-            application_name="penstock",
-            client_encoding="UTF8",
-            target_session_attrs="any",
-            autocommit=True,
-            prepare_threshold=None,  # a pooler may give each transaction another session
-            cursor_factory=AsyncRawCursor,
-        )
+        with self._ca_file(key.ca) as ca_file:
+            return await _LimitedConnection.connect(
+                host=key.host,
+                hostaddr=address,
+                port=key.port,
+                dbname=key.database,
+                user=key.user,
+                password=key.password,
+                sslmode=key.sslmode,
+                sslrootcert=ca_file,
+                sslcertmode="disable",
+                gssencmode="disable",
+                passfile=_NO_FILE,
+                application_name="penstock",
+                client_encoding="UTF8",
+                target_session_attrs="any",
+                autocommit=True,
+                prepare_threshold=None,  # a pooler may give each transaction another session
+                cursor_factory=AsyncRawCursor,
+            )
 
     async def _addresses(self, key: ConnectionKey) -> list[str]:
         """Return the addresses of a host. Look-ups of one host are shared, because none can be cancelled."""
         place = (key.host, key.port)
         if place not in self._lookups:
-            self._lookups[place] = future = asyncio.get_running_loop().create_future()
-            future.add_done_callback(lambda _: self._lookups.pop(place))
+            future = asyncio.get_running_loop().create_future()
             threading.Thread(target=_look_up, args=(*place, future, future.get_loop()), daemon=True).start()
+            self._lookups[place] = future  # after the start, which may fail
+            future.add_done_callback(lambda _: self._lookups.pop(place))
         try:
             return await asyncio.shield(self._lookups[place])
         except OSError as exc:
             raise ConnectFailedError(NO_HOST, exc.strerror or "the host is unknown") from exc
 
-    def _ca_file(self, ca: str) -> str:
-        """Return the file of the CAs, which libpq takes from files only."""
+    @contextmanager
+    def _ca_file(self, ca: str) -> Iterator[str]:
+        """Provide the CAs as a file, because libpq takes no text, until the connection is open."""
         if not ca:
-            return self._policy.ca_file or ssl.get_default_verify_paths().cafile or certifi.where()
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="penstock-ca-")
-        path = Path(self._folder.name) / f"{sha256(ca.encode()).hexdigest()}.pem"
-        if not path.exists():
-            path.write_text(ca)
-        return str(path)
+            yield self._policy.ca_file or ssl.get_default_verify_paths().cafile or certifi.where()
+            return
+        with NamedTemporaryFile("w", prefix="penstock-ca-", suffix=".pem") as file:
+            file.write(ca)
+            file.flush()
+            yield file.name
 
 
 def _look_up(host: str, port: int, future: "asyncio.Future[list[str]]", loop: asyncio.AbstractEventLoop) -> None:
@@ -211,11 +240,11 @@ def _look_up(host: str, port: int, future: "asyncio.Future[list[str]]", loop: as
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         end: Callable[[], None] = lambda: future.set_result([str(one[4][0]) for one in found])  # noqa: E731
-    except OSError as exc:
-        error = exc
-        end = lambda: future.set_exception(error)  # noqa: E731
     except UnicodeError:
         end = lambda: future.set_exception(OSError("not a host name"))  # noqa: E731
+    except Exception as exc:
+        error = exc
+        end = lambda: future.set_exception(error)  # noqa: E731
     try:
         loop.call_soon_threadsafe(end)
     except RuntimeError:

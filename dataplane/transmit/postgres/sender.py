@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from dataplane.transmit.http.sender import NOT_BEGUN, HttpPolicy, HttpResponse, ResponsePart
+from dataplane.transmit.policy.delivery_verdict import DeliveryOutcome
 from dataplane.transmit.policy.postgres_verdict import TIMEOUT, TOO_LONG
-from dataplane.transmit.postgres.request import MAX_INSERTS, InsertRequest
+from dataplane.transmit.postgres.request import MAX_INSERTS, InsertRequest, room_for
 
 if TYPE_CHECKING:
     from dataplane.transmit.postgres.connections import DatabaseConnection
@@ -45,6 +46,10 @@ class PostgresSender:
     def room(self) -> int:
         """Number of batches that may begin now."""
         return MAX_INSERTS - len(self._begun)
+
+    def room_for(self, tenant: str) -> int:
+        """Return the number of batches of a tenant that may begin now."""
+        return room_for(tenant, self._begun.values())
 
     def begin(self, request: InsertRequest) -> None:
         """Start to insert a batch. `poll` returns a response with its token, whatever happens."""
@@ -160,8 +165,7 @@ class _InsertLoop:
         answer = HttpResponse(request.token, 0, 0, "", "", False)
         deadline_s = self._loop.time() + request.timeout_ms / 1_000
         try:
-            async with asyncio.timeout_at(deadline_s):
-                job.connection = await self._pool.take(connection_key(request.to, request.password))
+            job.connection = await self._pool.take(connection_key(request.to, request.password), deadline_s)
             answer.connect_us, answer.address = _us_since(began_s), job.connection.address
             watch = self._loop.create_task(_watch(insertion, job.connection, deadline_s - self._loop.time()))
             await insertion.run(job.connection.link)
@@ -194,9 +198,10 @@ async def _watch(insertion: "Insertion", connection: "DatabaseConnection", limit
 
 
 def _with_outcome(answer: HttpResponse, parts: Sequence[ResponsePart]) -> HttpResponse:
-    """Set the outcome of the batch, or those of its parts if they differ."""
+    """Set the outcome of the batch, or those of its parts if they differ or each counts as a refusal."""
     first = parts[0]
-    if all(part.verdict == first.verdict and part.message == first.message for part in parts):
+    is_alike = all(part.verdict == first.verdict and part.message == first.message for part in parts)
+    if len(parts) == 1 or (is_alike and first.verdict.outcome is not DeliveryOutcome.DEAD):
         answer.verdict, answer.message = first.verdict, first.message
     else:
         answer.parts = parts

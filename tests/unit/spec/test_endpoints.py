@@ -58,15 +58,22 @@ def test_access_key_is_part_of_the_endpoint_of_a_bucket():
     assert bucket("AKIA1") != endpoint()
 
 
-def test_host_port_user_and_tls_are_the_endpoint_of_a_database():
+def test_host_port_user_tls_and_cas_are_the_endpoint_of_a_database():
     fields = {"type": "postgres", "host": "db.example.com", "database": "shop", "user": "w", "table": "t"}
 
     def database(**more: Any) -> str:
         return endpoint_of(destination_of(fields | more))
 
     assert database() == database(host="DB.example.com.", database="other", table="u", timeout_s=3)
-    changed = ({"host": "db.example.net"}, {"port": 5433}, {"user": "v"}, {"sslmode": "disable"})
-    assert len({database(), *(database(**one) for one in changed)}) == 5
+    changed = (
+        {"host": "db.example.net"},
+        {"port": 5433},
+        {"user": "v"},
+        {"sslmode": "disable"},
+        {"ca": "A"},
+        {"ca": "B"},
+    )
+    assert len({database(), *(database(**one) for one in changed)}) == 7
 
 
 def test_settings_that_do_not_change_the_target_do_not_change_the_endpoint():

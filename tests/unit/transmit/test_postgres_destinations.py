@@ -10,14 +10,15 @@ from cryptography.fernet import Fernet
 from dataplane.causes import Cause
 from dataplane.ledger.meta import read_meta
 from dataplane.names import Purpose
+from dataplane.plan.rows import MAX_ROW_BYTES
 from dataplane.spec import PostgresDestination, RetryPolicy, RowSettings, endpoint_of
-from dataplane.tables.records import DestinationRecord
+from dataplane.tables.records import DestinationRecord, PipeRecord
 from dataplane.tables.sealed import bind, credential_place
 from dataplane.transmit import work as work_module
 from dataplane.transmit.http.sender import HttpResponse, ResponsePart
 from dataplane.transmit.policy.delivery_verdict import OK, DeliveryVerdict
 from dataplane.transmit.policy.postgres_verdict import DATABASE_REFUSED, RESET, ROW_REFUSED
-from dataplane.transmit.postgres.request import InsertRequest
+from dataplane.transmit.postgres.request import MAX_BYTES, MAX_INSERT_BYTES, MAX_INSERTS, InsertRequest, room_for
 from dataplane.transmit.work import TransmitWork
 from tests.support.memory_lane import MemoryLane, message
 from tests.support.transmitting import KEY, NODE, Clock, MemorySender, destination, opened, without_kafka
@@ -32,6 +33,9 @@ class MemoryDatabase(MemorySender):
         super().__init__(policy)
         self.inserts: list[InsertRequest] = []
         self._done: list[HttpResponse] = []
+
+    def room_for(self, tenant: str) -> int:
+        return room_for(tenant, [one for one in self.inserts if one.token in self.begun])
 
     def begin(self, request: Any) -> None:
         self.begun.append(request.token)
@@ -61,10 +65,12 @@ def database(**fields: Any) -> PostgresDestination:
     return PostgresDestination("db.example.com", "shop", "writer", "orders", retry=RetryPolicy(local_tries=1), **given)
 
 
-def record_of(to: PostgresDestination, name: str = "crm", of: PostgresDestination | None = None) -> DestinationRecord:
+def record_of(
+    to: PostgresDestination, name: str = "crm", of: PostgresDestination | None = None, pipe: str = "p"
+) -> DestinationRecord:
     credential = msgspec.json.encode({"password": PASSWORD, "endpoint": endpoint_of(of or to)}).decode()
-    text = bind(credential, credential_place("p", name)).encode()
-    return DestinationRecord("p", name, 1, "active", to, [], Fernet(KEY).encrypt(text).decode())
+    text = bind(credential, credential_place(pipe, name)).encode()
+    return DestinationRecord(pipe, name, 1, "active", to, [], Fernet(KEY).encrypt(text).decode())
 
 
 def given(tmp_path: Path, **fields: Any) -> tuple[MemoryLane, Any, MemoryDatabase]:
@@ -196,6 +202,66 @@ def test_batches_that_have_begun_are_retried_when_the_lane_must_end(tmp_path: Pa
     assert sender.begun == []
     assert positions(lane, "retry-in") == [1, 2, 3], "the fourth never began: the next lane reads it"
     assert work._targets.find("p", "crm").active == 0
+    work.close()
+
+
+def test_rows_that_are_larger_than_their_bodies_are_inserted_in_several_batches(tmp_path: Path):
+    columns = {"at": "meta.position"} | {f"c{n}": "body" for n in range(90)}
+    limits = RowSettings(max_events=20, max_bytes=1_024 * 1_024, max_wait_ms=0)
+    lane, work, sender = given(tmp_path, columns=columns, batch=limits)
+    lane.take(*(message(n, b'{"text":"%s"}' % (b"x" * 10_000)) for n in range(20)))
+    for _ in range(20):
+        work.poll()
+        sender.end(verdict=OK)
+    work.poll()
+    sizes = [sum(map(len, request.rows)) for request in sender.inserts]
+    assert max(sizes) < limits.max_bytes + MAX_ROW_BYTES
+    assert [request.size_bytes for request in sender.inserts] == sizes
+    rows = [msgspec.json.decode(row)["at"] for request in sender.inserts for row in request.rows]
+    assert rows == list(range(20))
+    assert lane.filed() == {(NODE, "delivered", ""): 20}
+    work.close()
+
+
+def test_messages_that_cannot_be_rows_suspend_the_destination_within_a_batch(tmp_path: Path):
+    lane, work, sender = given(tmp_path, batch=RowSettings(max_events=30, max_wait_ms=0))
+    lane.take(*(message(n, b"plain") for n in range(30)))
+    work.poll()
+    work.poll()
+    assert positions(lane, "dead") == list(range(20))
+    assert positions(lane, "held") == list(range(20, 30))
+    assert sender.inserts == []
+    work.close()
+
+
+def insertions(tenant: str, count: int, size_bytes: int) -> list[InsertRequest]:
+    return [InsertRequest(None, database(), "", [], 1_000, tenant, size_bytes) for _ in range(count)]
+
+
+def test_tenant_leaves_inserts_and_bytes_for_others():
+    for size_bytes in (1, MAX_INSERT_BYTES):
+        begun: list[InsertRequest] = []
+        while (room := room_for("big", begun)) > 0:
+            begun += insertions("big", room, size_bytes)
+        assert len(begun) <= MAX_INSERTS / 2
+        assert sum(one.size_bytes for one in begun) <= MAX_BYTES / 2
+        assert room_for("small", begun) > 0
+
+
+def test_slow_databases_of_one_tenant_leave_inserts_for_another(tmp_path: Path):
+    names = [f"slow{n}" for n in range(8)]
+    records = [record_of(database(concurrency=16), name) for name in names]
+    lane, work, _ = opened(tmp_path, *records, record_of(database(), pipe="q"))
+    for pipe, tenant in (("p", "big"), ("q", "small")):
+        lane.table.apply(PipeRecord(pipe, 1, tenant, pipe, "c1", "active", [(1, 100)]))
+    for n, name in enumerate(names):
+        lane.take(*(message(100 * n + at, b'{"n":1}', destination=name) for at in range(3 * 16)))
+        work.poll()
+    sender = sender_of(work)
+    assert len(sender.begun) == MAX_INSERTS / 2
+    lane.take(*(message(900 + at, b'{"n":1}', pipe="q") for at in range(3)))
+    work.poll()
+    assert sender.inserts[-1].tenant == "small"
     work.close()
 
 

@@ -4,7 +4,12 @@ import pytest
 
 from dataplane.causes import Cause
 from dataplane.transmit.policy.delivery_verdict import DeliveryOutcome
-from dataplane.transmit.policy.postgres_verdict import connect_failure, judge_connect_failure, judge_sqlstate
+from dataplane.transmit.policy.postgres_verdict import (
+    connect_failure,
+    judge_connect_failure,
+    judge_sqlstate,
+    may_be_about_a_row,
+)
 
 AGAIN, DEAD = DeliveryOutcome.RECOVERABLE, DeliveryOutcome.DEAD
 AT: str = 'connection failed: connection to server at "203.0.113.9", port 5432 failed: '
@@ -50,6 +55,13 @@ def test_sqlstate_decides_the_verdict(sqlstate: str, outcome: DeliveryOutcome, c
 
 
 @pytest.mark.parametrize(
+    ("sqlstate", "may"), [("42501", True), ("42P01", True), ("XX002", True), ("40001", False), ("57014", False)]
+)
+def test_some_errors_of_other_classes_may_be_about_a_row(sqlstate: str, may: bool):
+    assert may_be_about_a_row(sqlstate) is may
+
+
+@pytest.mark.parametrize(
     ("text", "cause"),
     [
         ('FATAL:  password authentication failed for user "writer"', Cause.DATABASE_REFUSED),
@@ -77,6 +89,10 @@ def test_text_of_a_failed_connection_decides_its_cause_and_every_one_is_retried(
     assert reason == " ".join(text.split("\n", maxsplit=1)[0].split())
     verdict = judge_connect_failure(reason)
     assert (verdict.outcome, verdict.cause) == (AGAIN, cause)
+
+
+def test_text_of_a_server_cannot_disturb_a_terminal_or_reverse_a_line():
+    assert connect_failure(AT + "FATAL:  \x1b[2Jno\u202e\x07 database") == "FATAL: [2Jno database"
 
 
 def test_name_of_the_host_does_not_decide_the_cause():

@@ -22,7 +22,14 @@ from dataplane.runtime.kafka import ErrorLog
 STANDBY: Final = "PENSTOCK_STANDBY_KAFKA"
 STANDBY_SETTINGS: Final = "PENSTOCK_STANDBY_KAFKA_SETTINGS"
 REQUEST_S: Final = 5.0
-QUEUE_KIB: Final = 64 * 1024  # of records read and not copied, and of records copied and not stored
+QUEUE_KIB: Final = 64 * 1024  # of records read and not copied
+SENT_KIB: Final = 16 * 1024  # of records copied and not stored: they have DELIVERY_S for it
+DELIVERY_S: Final = 5.0
+RECORDS_MAX_BYTES: Final = 16 * 1024 * 1024  # of a record on the mirror's topic, which names each partition
+# Errors of a cluster that cannot be reached, which the client retries. All others are answers.
+AWAY: Final = frozenset(
+    {KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE}
+)
 _GROUP: Final = "penstock-mirror"  # required by the client; nothing is committed for it
 
 
@@ -62,10 +69,16 @@ class MirrorCluster:
         self._groups: dict[str, Consumer] = {}
         self._reports: Producer | None = None
 
+    def id(self) -> str:
+        """Return the id of the cluster, which is the same under each of its addresses."""
+        return self.admin.describe_cluster(request_timeout=REQUEST_S).result().cluster_id or ""
+
     def layouts(self) -> dict[str, TopicLayout]:
         """Return Penstock's topics, with the settings that were made for them."""
         found = self.admin.list_topics(timeout=REQUEST_S).topics
         names = sorted(name for name in found if is_own_topic(name))
+        if error := next((found[name].error for name in names if not found[name].partitions), None):
+            raise KafkaException(error)
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
         configs = self.admin.describe_configs(resources, request_timeout=REQUEST_S) if resources else {}
         settings = {resource.name: _own_settings(future.result()) for resource, future in configs.items()}
@@ -132,14 +145,15 @@ class MirrorCluster:
         if self._reports is None:
             self._reports = make_producer(
                 self._common()
-                | {"acks": "all", "enable.idempotence": True, "message.timeout.ms": 5_000, "linger.ms": 0},
+                | {"acks": "all", "enable.idempotence": True, "message.timeout.ms": 5_000, "linger.ms": 0}
+                | {"message.max.bytes": RECORDS_MAX_BYTES},
                 self.address.security,
             )
-        errors: list[KafkaError] = []
+        errors: list[KafkaError | None] = []
         self._reports.produce(MIRROR_TOPIC, value, key, on_delivery=lambda error, _: errors.append(error))
         self._reports.flush(REQUEST_S + 1)
-        if failed := [error for error in errors if error is not None]:
-            raise KafkaException(failed[0])
+        if errors != [None]:
+            raise KafkaException(errors[0] if errors else KafkaError(KafkaError._TIMED_OUT))
 
     def read_records(self) -> MirrorRecords:
         """Return the newest records of the mirror's topic; none if there is no such topic. Raises MirrorError."""
@@ -179,7 +193,7 @@ class MirrorCluster:
         )
 
     def producer(self, name: str) -> Producer:
-        """Return a new producer: idempotent, in order, without a delivery timeout, so that it waits for the brokers.
+        """Return a new producer: idempotent, in order. A record that is not stored within DELIVERY_S ends it.
 
         It leaves no record out: one that the broker refuses ends it, before a later one could take its offset.
         """
@@ -190,12 +204,12 @@ class MirrorCluster:
                 "acks": "all",
                 "enable.idempotence": True,
                 "enable.gapless.guarantee": True,
-                "message.timeout.ms": 0,
+                "message.timeout.ms": int(DELIVERY_S * 1_000),
                 "linger.ms": 5,
                 "compression.type": "lz4",
                 "message.max.bytes": CLIENT_MAX_BYTES,
                 "queue.buffering.max.messages": 100_000,
-                "queue.buffering.max.kbytes": QUEUE_KIB,
+                "queue.buffering.max.kbytes": SENT_KIB,
             },
             self.address.security,
         )

@@ -44,7 +44,7 @@ class RegionMirror:
                     pause_s = 1.0
                 except (KafkaException, MirrorError) as exc:
                     self._note(exc)
-                    self.watcher.check()
+                    self._check_threads()
                     self._ended.wait(pause_s)
                     pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         finally:
@@ -78,10 +78,14 @@ class RegionMirror:
         try:
             while not (self._ended.is_set() or self.watcher.has_new_layout or self._lease.is_promoted):
                 copier.copy()
-                self.watcher.check()
+                self._check_threads()
             copier.flush()
         finally:
             copier.close()
+
+    def _check_threads(self) -> None:
+        self.watcher.check()
+        self._lease.check()
 
     def _require(self) -> None:
         """Raise MirrorError if nothing may be written any more."""

@@ -152,8 +152,10 @@ class MirrorCluster:
         errors: list[KafkaError | None] = []
         self._reports.produce(MIRROR_TOPIC, value, key, on_delivery=lambda error, _: errors.append(error))
         self._reports.flush(REQUEST_S + 1)
-        if errors != [None]:
-            raise KafkaException(errors[0] if errors else KafkaError(KafkaError._TIMED_OUT))
+        if not errors:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        if errors[0] is not None:
+            raise KafkaException(errors[0])
 
     def read_records(self) -> MirrorRecords:
         """Return the newest records of the mirror's topic; none if there is no such topic. Raises MirrorError."""

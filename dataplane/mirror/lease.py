@@ -41,6 +41,7 @@ class MirrorLease:
         self._token, self._sent_s = b"", 0.0
         self._until_s = 0.0
         self._ended = threading.Event()
+        self._crash: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="mirror-lease", daemon=True)
         self.is_promoted = False
 
@@ -74,7 +75,18 @@ class MirrorLease:
             self._reader.close()
         self._standby.close()
 
+    def check(self) -> None:
+        """Raise the error that has ended the thread, if any."""
+        if self._crash is not None:
+            raise self._crash
+
     def _run(self) -> None:
+        try:
+            self._renew()
+        except Exception as exc:
+            self._crash = exc
+
+    def _renew(self) -> None:
         error = ""
         while not (self._ended.wait(LOOK_S) or self.is_promoted):
             try:

@@ -99,9 +99,10 @@ class TwoRegions:
 
         until(is_mirrored, "everything is mirrored", limit_s, seen=self.progress)
 
-    def region(self, *words: str, after_failover: bool = False) -> subprocess.CompletedProcess[str]:
-        """Run `manage.py region` with these words, without a database."""
+    def region(self, *words: str, after_failover: bool = False, active: str = "") -> subprocess.CompletedProcess[str]:
+        """Run `manage.py region` with these words, without a database; `active` replaces PENSTOCK_KAFKA."""
         env = self.mirror.env | self._environment(after_failover=after_failover)
+        env |= {"PENSTOCK_KAFKA": active} if active else {}
         env |= {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
         command = [sys.executable, str(ROOT / "manage.py"), "region", *words]
         return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=120)

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from controlplane.region import TopicMissingOnClusterError, bind_topics
+from controlplane.region import ObserverRunsError, TopicMissingOnClusterError, bind_topics, promotion_of
 from controlplane.topics import TopicCreator
 from dataplane.kafka_settings import kafka_settings
 from dataplane.mirror.clusters import ClusterAddress, MirrorAddresses, MirrorCluster, first_line, mirror_addresses
@@ -77,7 +77,7 @@ class Command(BaseCommand):
             self._with_clusters(addresses, options, commands[options["kind"]])
         except KafkaException as exc:
             raise CommandError(f"Kafka: {first_line(exc)}") from exc
-        except (MirrorError, ValueError, OSError, TopicMissingOnClusterError) as exc:
+        except (MirrorError, ValueError, OSError, TopicMissingOnClusterError, ObserverRunsError) as exc:
             raise CommandError(str(exc)) from exc
 
     def _with_clusters(self, addresses: MirrorAddresses, options: dict[str, Any], run: Callable[..., None]) -> None:
@@ -119,11 +119,11 @@ class Command(BaseCommand):
     def _bind(self) -> None:
         cluster = MirrorCluster(ClusterAddress(settings.PENSTOCK_KAFKA, kafka_settings()))
         try:
-            _promotion_of(cluster)
+            promotion = _promotion_of(cluster)
         finally:
             cluster.close()
         names = list(Topic.objects.values_list("name", flat=True))
-        changed = bind_topics(TopicCreator(settings.PENSTOCK_KAFKA).find(names))
+        changed = bind_topics(TopicCreator(settings.PENSTOCK_KAFKA).find(names), promotion.stored)
         self.stdout.write(f"bound {changed} of {len(names)} topics")
 
     def _unmirrored(self, active: MirrorCluster, standby: MirrorCluster, options: dict[str, Any]) -> None:
@@ -182,8 +182,8 @@ def _promotion_between(active: MirrorCluster, former: MirrorCluster) -> Promotio
 
 
 def _promotion_of(cluster: MirrorCluster) -> Promotion:
-    promotion = cluster.read_records().promotion
-    if promotion is None or not promotion.stored:
+    promotion = promotion_of(cluster)
+    if promotion is None:
         raise MirrorError(f"{cluster.address.servers} was not promoted: PENSTOCK_KAFKA must be the promoted cluster")
     return promotion
 

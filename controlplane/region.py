@@ -95,7 +95,7 @@ def waits_for_bind(kafka: str) -> bool:
     Nothing may be read then: stored offsets are those of the former cluster.
     """
     known = dict(Topic.objects.values_list("name", "topic_id"))
-    found = TopicCreator(kafka).find(known)
+    found = TopicCreator(kafka).find(known) if known else {}
     if all(topic.topic_id == known[name] for name, topic in found.items()):
         return False
     cluster = MirrorCluster(ClusterAddress(kafka, kafka_settings()))

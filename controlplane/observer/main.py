@@ -28,6 +28,7 @@ from controlplane.observer.store import LedgerStore, PartitionLostError
 from controlplane.observer.trim import trim
 from controlplane.region import waits_for_bind
 from controlplane.settings import ControlSettings, control_settings
+from dataplane.mirror.positions import MirrorError
 from dataplane.names import AUDIT_TOPIC, HEARTBEAT_TOPIC, PartitionKey
 from mgmt.models import AuditOffset, Topic
 
@@ -172,7 +173,7 @@ def _observe(settings: ControlSettings, shown: ObserverMetrics, reader: AuditRea
             while not ending.is_set():
                 session.step()
             session.store()
-        except (DatabaseError, InterfaceError, KafkaException, PartitionLostError) as exc:
+        except (DatabaseError, InterfaceError, KafkaException, MirrorError, PartitionLostError) as exc:
             failures = 1 if time.monotonic() - began > STABLE_S else failures + 1
             log.warning("observer session failed", failures=failures, error=f"{type(exc).__name__}: {exc}"[:300])
         finally:

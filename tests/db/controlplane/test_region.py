@@ -1,15 +1,21 @@
 """Rows of topics after a failover to a mirrored cluster."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import pytest
 from django.db import connection
 from pyroaring import BitMap64
 
-from controlplane.observer.reader import lock_name, start_offset
+from controlplane.observer.main import ObserverSession
+from controlplane.observer.metrics import ObserverMetrics
+from controlplane.observer.reader import AuditReader, lock_name, start_offset
 from controlplane.region import ObserverRunsError, TopicMissingOnClusterError, bind_topics
-from controlplane.topics import ExistingTopic
-from dataplane.names import AUDIT_TOPIC
+from controlplane.settings import control_settings
+from controlplane.topics import ExistingTopic, TopicCreator
+from dataplane.mirror.clusters import MirrorCluster
+from dataplane.mirror.records import MirrorRecords, Promotion
+from dataplane.names import AUDIT_TOPIC, PartitionKey
 from mgmt.deliveries.services.offset_sets import OffsetSetKey, StoredPosition, add_places
 from mgmt.models import AuditOffset, Cell, DeadLetter, HeldMessage, HighOffset, OffsetSet, SettledOffset, Topic
 
@@ -122,3 +128,37 @@ def test_nothing_is_bound_while_an_observer_of_the_former_cluster_runs(cell: Cel
     assert Topic.objects.get(name=NAME).topic_id == "old"
     assert AuditOffset.objects.get().next_offset == 1_000
     assert bind() == 1
+
+
+class NoReader(AuditReader):
+    """Reader of a test that takes no partition."""
+
+    def __init__(self) -> None:
+        self.places: set[PartitionKey] = set()
+        self.asked: list[str] = []
+
+    def partitions_of(self, topics: Iterable[str]) -> list[PartitionKey]:
+        self.asked.extend(topics)
+        return []
+
+    def stop(self) -> None:
+        self.places.clear()
+
+
+@pytest.mark.parametrize(
+    ("topic_id", "records", "waits"),
+    [
+        pytest.param("new", MirrorRecords(promotion=Promotion(1, "a:1", stored=STORED)), True, id="promoted"),
+        pytest.param("old", MirrorRecords(promotion=Promotion(1, "a:1", stored=STORED)), False, id="bound"),
+        pytest.param("new", MirrorRecords(), False, id="a topic was recreated"),
+    ],
+)
+def test_observer_reads_nothing_of_a_promoted_cluster_before_rows_are_bound_to_it(
+    cell: Cell, topic_id: str, records: MirrorRecords, *, waits: bool, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(TopicCreator, "find", lambda *_: {NAME: ExistingTopic(NAME, topic_id, 4)})
+    monkeypatch.setattr(MirrorCluster, "read_records", lambda _: records)
+    reader = NoReader()
+    session = ObserverSession(control_settings(), ObserverMetrics(), reader)
+    session.discover()
+    assert bool(reader.asked) is not waits

@@ -5,7 +5,16 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, NewPartitions, NewTopic, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
 from msgspec import Struct
 
 from dataplane.addresses import DEFAULT_KAFKA
@@ -108,6 +117,13 @@ class MirrorCluster:
         if partitions:
             new = [NewPartitions(name, count) for name, count in partitions.items()]
             _wait(self.admin.create_partitions(new, operation_timeout=REQUEST_S, request_timeout=REQUEST_S).values())
+
+    def configure(self, names: Iterable[str], setting: str, value: str) -> None:
+        """Change one setting of topics."""
+        entry = ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
+        resources = [ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry]) for name in names]
+        if resources:
+            _wait(self.admin.incremental_alter_configs(resources, request_timeout=REQUEST_S).values())
 
     def delete_before(self, offsets: Mapping[PartitionKey, int]) -> None:
         """Delete the records below these offsets."""

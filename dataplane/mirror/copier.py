@@ -77,15 +77,18 @@ class Copier:
             raise MirrorError(f"{message.topic()} [{message.partition()}]: {error.str()}")
         copy = self._copies[message.topic(), message.partition()]
         for _ in range(copy.take(message.offset())):
-            self._produce(copy.place, None, None, None)
-        self._produce(copy.place, message.value(), message.key(), message.headers())
+            self._produce(copy.place)
+        at_ms = max(0, message.timestamp()[1])
+        self._produce(copy.place, message.value(), message.key(), message.headers(), at_ms)
 
-    def _produce(self, place: PartitionKey, value: Any, key: Any, headers: Any) -> None:
-        report = self._reports[place]
+    def _produce(
+        self, place: PartitionKey, value: Any = None, key: Any = None, headers: Any = None, at_ms: int = 0
+    ) -> None:
+        more = {"partition": place[1], "headers": headers, "timestamp": at_ms, "on_delivery": self._reports[place]}
         while True:
             self._lease.require()
             try:
-                self._producer.produce(place[0], value, key, partition=place[1], headers=headers, on_delivery=report)
+                self._producer.produce(place[0], value, key, **more)
                 return
             except BufferError:
                 self._producer.poll(WAIT_S)

@@ -19,7 +19,15 @@ from dataplane.mirror.records import (
     Promotion,
 )
 from dataplane.mirror.refusals import ActiveState, RegionState, is_silent
-from dataplane.mirror.selection import TopicLayout, groups_of, ingest_topics, parse_cell_topic
+from dataplane.mirror.selection import (
+    APPEND_TIME,
+    ORIGINAL_TIME,
+    TIMESTAMP_TYPE,
+    TopicLayout,
+    groups_of,
+    ingest_topics,
+    parse_cell_topic,
+)
 from dataplane.mirror.topics import settled_ends
 from dataplane.names import PartitionKey
 
@@ -107,6 +115,8 @@ def promote_standby(former: str, standby: MirrorCluster, *, mirror_is_dead: bool
     places = [place for layout in layouts.values() if not layout.is_compacted for place in layout.places]
     ends = settled_ends(standby, places)
     to_read = _complete_offsets(standby, layouts, ends)
+    copied = [name for name, layout in layouts.items() if layout.config.get(TIMESTAMP_TYPE) == ORIGINAL_TIME]
+    standby.configure(copied, TIMESTAMP_TYPE, APPEND_TIME)  # of new records; copies keep their times
     promotion = msgspec.structs.replace(promotion, stored=by_topic(ends, layouts))
     standby.store(PROMOTION_KEY, msgspec.json.encode(promotion))
     return FailoverReport(promotion, to_read, time.monotonic() - began_s)

@@ -36,7 +36,7 @@ def ensure_topics(active: Mapping[str, TopicLayout], standby: MirrorCluster) -> 
     replication = max((layout.replication for layout in active.values()), default=1)
     own = TopicLayout(MIRROR_TOPIC, 1, replication, _MIRROR_CONFIG)
     missing = [layout for layout in (own, *active.values()) if layout.name not in known]
-    standby.create(missing)
+    standby.create([layout.of_copy for layout in missing])
     standby.grow({n: one.partitions for n, one in active.items() if n in known and known[n] < one.partitions})
     if missing:
         log.info("created %d topics on the standby cluster", len(missing))

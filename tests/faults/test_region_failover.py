@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Producer
+from confluent_kafka.admin import NewTopic
 
 from dataplane.ledger.bins import Bin
 from dataplane.mirror.clusters import DELIVERY_S
 from dataplane.mirror.positions import GroupOffset
 from dataplane.mirror.refusals import SAME_CLUSTER, SILENT_US
-from dataplane.names import LANE_KINDS, lane_group
+from dataplane.names import LANE_KINDS, lane_group, output_topic
 from tests.support.broker import Broker
 from tests.support.cluster import Cluster
 from tests.support.lane_plane import LanePlane
@@ -158,6 +159,11 @@ def test_planned_move_and_return_keep_every_event_at_its_offset(tmp_path: Path):
         cluster.make_cluster_topics()
         cluster.make_cell_topics(LANE_KINDS)
         ingest, group = cluster.topics["ingest"].name, lane_group("moved", "process")
+        append_time = {"message.timestamp.type": "LogAppendTime"}
+        timed = output_topic("pipe_moved", "crm")
+        cluster.admin.create_topics([NewTopic(timed, 1, 1, config=append_time)])[timed].result()
+        send(brokers[0], timed, 5)
+        time.sleep(1)  # so that a copy has another time, unless it keeps that of its original
         send(brokers[0], ingest, 200)
         there = TwoRegions(*brokers, tmp_path)
         ending.callback(there.close)
@@ -165,10 +171,15 @@ def test_planned_move_and_return_keep_every_event_at_its_offset(tmp_path: Path):
         there.active.commit(group, {(ingest, 0): GroupOffset(60)})
         committed = partial(there.standby.committed, group, [(ingest, 0)])
         until(lambda: committed()[ingest, 0].offset == 60, "the committed offset is mirrored")
+        assert there.standby.layouts()[timed].config == {"message.timestamp.type": "CreateTime"}
         moved = there.region("failover")
         assert moved.returncode == 0, moved.stderr
         assert there.region("failover").returncode == 1, "it is the active one already"
         assert there.region("unmirrored", after_failover=True).stdout == ""
+        times = [[m.timestamp() for m in read_topic(one.address, timed, 1)] for one in brokers]
+        assert times[0][0][0] == TIMESTAMP_LOG_APPEND_TIME
+        assert [at for _, at in times[0]] == [at for _, at in times[1]], "each copy keeps the time of its original"
+        assert there.standby.layouts()[timed].config == append_time, "new records get that of the broker"
         send(brokers[1], ingest, 50)
 
         left = tmp_path / "unmirrored.jsonl"

@@ -80,7 +80,7 @@ def send_event(producer: Producer, topic: str, number: int, pad: str = "") -> No
 
 
 def by_offset(kafka: str, topic: str, partitions: int) -> dict[tuple[int, int], tuple[Any, ...]]:
-    return {(m.partition(), m.offset()): content(m) for m in read_topic(kafka, topic, partitions)}
+    return {(m.partition(), m.offset()): (*content(m), m.timestamp()[1]) for m in read_topic(kafka, topic, partitions)}
 
 
 def cell(brokers: tuple[Broker, Broker], name: str, partitions: int = 4) -> Cluster:
@@ -93,7 +93,7 @@ def assert_same(brokers: tuple[Broker, Broker], topic: str, partitions: int) -> 
     """Compare all records of a topic by offset; return their number."""
     active, standby = (by_offset(broker.address, topic, partitions) for broker in brokers)
     assert standby.keys() == active.keys(), "the same offsets, none missing and none twice"
-    assert standby == active, "key, value and headers at each offset"
+    assert standby == active, "key, value, headers and time at each offset"
     return len(active)
 
 

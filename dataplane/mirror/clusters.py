@@ -83,7 +83,7 @@ class MirrorCluster:
         return self.admin.describe_cluster(request_timeout=REQUEST_S).result().cluster_id or ""
 
     def layouts(self) -> dict[str, TopicLayout]:
-        """Return Penstock's topics, with the settings that were made for them."""
+        """Return Penstock's topics, with the settings that were made for them. Raises KafkaException."""
         found = self.admin.list_topics(timeout=REQUEST_S).topics
         names = sorted(name for name in found if is_own_topic(name))
         if error := next((found[name].error for name in names if not found[name].partitions), None):

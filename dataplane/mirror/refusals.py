@@ -1,4 +1,4 @@
-"""Why a failover, or emptying the former cluster, is refused. Pure."""
+"""Reasons to refuse a failover, or to empty the former cluster. Pure."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""Lease of the mirror on the standby cluster: it ends by itself, so that a mirror that was stopped cannot write later.
+"""Lease of the mirror on the standby cluster: it expires, so that a mirror that was stopped cannot write later.
 
 A failover takes a mirror for dead only after a silence that is longer than the lease and the delivery timeout of copies
 together. A process that was paused, or cut off, therefore finds its lease expired when it goes on.

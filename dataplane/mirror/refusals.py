@@ -42,7 +42,7 @@ class RegionState(Struct, frozen=True):
 
 
 class Accepted(Struct, frozen=True):
-    """What the person who fails over accepts, or knows.
+    """Acceptances and knowledge of the person who fails over.
 
     loss:           events that are not mirrored, or a standby cluster that has diverged
     repeats:        groups without committed offsets read their topics from the beginning

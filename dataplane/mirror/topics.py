@@ -87,7 +87,7 @@ def begin_copies(
     keyed_ends = standby.ends(keyed)
     for topic, partition in keyed:
         stored, place = known.get(topic, {}).get(partition, 0), (topic, partition)
-        is_known = keyed_ends[place] > 0 and begins[place] <= stored <= ends[place]  # not if it was created anew
+        is_known = keyed_ends[place] > 0 and begins[place] <= stored <= ends[place]  # not if it was created again
         starts[place] = stored if is_known else begins[place]
     return {place: PartitionCopy(place, start, is_exact=place in missing) for place, start in starts.items()}
 

@@ -19,14 +19,16 @@ from controlplane.observer.incidents import watch_silence
 from controlplane.observer.ledger_entries import READ, purpose_of
 from controlplane.observer.merge import MergedRecords
 from controlplane.observer.metrics import ObserverMetrics
-from controlplane.observer.reader import AuditReader, start_offset, topics_to_read
+from controlplane.observer.reader import AuditReader, lock_name, start_offset, topics_to_read
 from controlplane.observer.rows import raise_marks
 from controlplane.observer.runs import load_runs
 from controlplane.observer.seal import first_open_bucket
 from controlplane.observer.sealing import Sealer
 from controlplane.observer.store import LedgerStore, PartitionLostError
 from controlplane.observer.trim import trim
+from controlplane.region import waits_for_bind
 from controlplane.settings import ControlSettings, control_settings
+from dataplane.mirror.positions import MirrorError
 from dataplane.names import AUDIT_TOPIC, HEARTBEAT_TOPIC, PartitionKey
 from mgmt.models import AuditOffset, Topic
 
@@ -93,10 +95,13 @@ class ObserverSession:
             self._sealer.remember(batch.tally.cells)
 
     def discover(self) -> None:
-        """Take every partition that no Observer owns."""
+        """Take every partition that no Observer owns; none of a promoted cluster before `region bind`."""
+        if not self._reader.places and waits_for_bind(self._settings.kafka):
+            log.warning("the cluster was promoted, and Postgres is not bound to it: run `manage.py region bind`")
+            return
         of_cells = list(Topic.objects.filter(purpose__in=READ).values_list("name", flat=True))
         for key in self._reader.partitions_of(topics_to_read(of_cells)):
-            if key not in self._reader.places and try_lock(f"observer:{key[0]}/{key[1]}"):
+            if key not in self._reader.places and try_lock(lock_name(key)):
                 try:
                     self._take(key)
                 except KafkaException as exc:  # no leader at this moment: the next discovery takes it
@@ -168,7 +173,7 @@ def _observe(settings: ControlSettings, shown: ObserverMetrics, reader: AuditRea
             while not ending.is_set():
                 session.step()
             session.store()
-        except (DatabaseError, InterfaceError, KafkaException, PartitionLostError) as exc:
+        except (DatabaseError, InterfaceError, KafkaException, MirrorError, PartitionLostError) as exc:
             failures = 1 if time.monotonic() - began > STABLE_S else failures + 1
             log.warning("observer session failed", failures=failures, error=f"{type(exc).__name__}: {exc}"[:300])
         finally:

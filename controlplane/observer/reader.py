@@ -78,6 +78,11 @@ def start_offset(stored: int | None, low: int, high: int, *, repeatable: bool) -
     return max(stored, low), max(0, low - stored)
 
 
+def lock_name(place: PartitionKey) -> str:
+    """Return the name of the lock of the Observer that owns a partition."""
+    return f"observer:{place[0]}/{place[1]}"
+
+
 def topics_to_read(of_cells: Iterable[str]) -> list[str]:
     """Return the topics that an Observer reads."""
     return [AUDIT_TOPIC, HEARTBEAT_TOPIC, *of_cells]

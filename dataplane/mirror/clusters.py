@@ -5,7 +5,16 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, NewPartitions, NewTopic, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
 from msgspec import Struct
 
 from dataplane.addresses import DEFAULT_KAFKA
@@ -22,7 +31,14 @@ from dataplane.runtime.kafka import ErrorLog
 STANDBY: Final = "PENSTOCK_STANDBY_KAFKA"
 STANDBY_SETTINGS: Final = "PENSTOCK_STANDBY_KAFKA_SETTINGS"
 REQUEST_S: Final = 5.0
-QUEUE_KIB: Final = 64 * 1024  # of records read and not copied, and of records copied and not stored
+QUEUE_KIB: Final = 64 * 1024  # of records read and not copied
+SENT_KIB: Final = 16 * 1024  # of records copied and not stored: they have DELIVERY_S for it
+DELIVERY_S: Final = 5.0
+RECORDS_MAX_BYTES: Final = 16 * 1024 * 1024  # of a record on the mirror's topic, which names each partition
+# Errors of a cluster that cannot be reached, which the client retries. All others are answers.
+AWAY: Final = frozenset(
+    {KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE}
+)
 _GROUP: Final = "penstock-mirror"  # required by the client; nothing is committed for it
 
 
@@ -62,10 +78,16 @@ class MirrorCluster:
         self._groups: dict[str, Consumer] = {}
         self._reports: Producer | None = None
 
+    def id(self) -> str:
+        """Return the id of the cluster, which is the same under each of its addresses."""
+        return self.admin.describe_cluster(request_timeout=REQUEST_S).result().cluster_id or ""
+
     def layouts(self) -> dict[str, TopicLayout]:
-        """Return Penstock's topics, with the settings that were made for them."""
+        """Return Penstock's topics, with the settings that were made for them. Raises KafkaException."""
         found = self.admin.list_topics(timeout=REQUEST_S).topics
         names = sorted(name for name in found if is_own_topic(name))
+        if error := next((found[name].error for name in names if not found[name].partitions), None):
+            raise KafkaException(error)
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
         configs = self.admin.describe_configs(resources, request_timeout=REQUEST_S) if resources else {}
         settings = {resource.name: _own_settings(future.result()) for resource, future in configs.items()}
@@ -95,6 +117,13 @@ class MirrorCluster:
         if partitions:
             new = [NewPartitions(name, count) for name, count in partitions.items()]
             _wait(self.admin.create_partitions(new, operation_timeout=REQUEST_S, request_timeout=REQUEST_S).values())
+
+    def configure(self, names: Iterable[str], setting: str, value: str) -> None:
+        """Change one setting of topics."""
+        entry = ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
+        resources = [ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry]) for name in names]
+        if resources:
+            _wait(self.admin.incremental_alter_configs(resources, request_timeout=REQUEST_S).values())
 
     def delete_before(self, offsets: Mapping[PartitionKey, int]) -> None:
         """Delete the records below these offsets."""
@@ -132,14 +161,17 @@ class MirrorCluster:
         if self._reports is None:
             self._reports = make_producer(
                 self._common()
-                | {"acks": "all", "enable.idempotence": True, "message.timeout.ms": 5_000, "linger.ms": 0},
+                | {"acks": "all", "enable.idempotence": True, "message.timeout.ms": 5_000, "linger.ms": 0}
+                | {"message.max.bytes": RECORDS_MAX_BYTES},
                 self.address.security,
             )
-        errors: list[KafkaError] = []
+        errors: list[KafkaError | None] = []
         self._reports.produce(MIRROR_TOPIC, value, key, on_delivery=lambda error, _: errors.append(error))
         self._reports.flush(REQUEST_S + 1)
-        if failed := [error for error in errors if error is not None]:
-            raise KafkaException(failed[0])
+        if not errors:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        if errors[0] is not None:
+            raise KafkaException(errors[0])
 
     def read_records(self) -> MirrorRecords:
         """Return the newest records of the mirror's topic; none if there is no such topic. Raises MirrorError."""
@@ -179,7 +211,7 @@ class MirrorCluster:
         )
 
     def producer(self, name: str) -> Producer:
-        """Return a new producer: idempotent, in order, without a delivery timeout, so that it waits for the brokers.
+        """Return a new producer: idempotent, in order. A record that is not stored within DELIVERY_S ends it.
 
         It leaves no record out: one that the broker refuses ends it, before a later one could take its offset.
         """
@@ -190,12 +222,12 @@ class MirrorCluster:
                 "acks": "all",
                 "enable.idempotence": True,
                 "enable.gapless.guarantee": True,
-                "message.timeout.ms": 0,
+                "message.timeout.ms": int(DELIVERY_S * 1_000),
                 "linger.ms": 5,
                 "compression.type": "lz4",
                 "message.max.bytes": CLIENT_MAX_BYTES,
                 "queue.buffering.max.messages": 100_000,
-                "queue.buffering.max.kbytes": QUEUE_KIB,
+                "queue.buffering.max.kbytes": SENT_KIB,
             },
             self.address.security,
         )

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from dataplane.mirror.clusters import MirrorCluster
+from dataplane.mirror.clusters import AWAY, MirrorCluster
+from dataplane.mirror.lease import MirrorLease
 from dataplane.mirror.positions import DivergedError, MirrorError, PartitionCopy
 from dataplane.names import PartitionKey
 
@@ -16,23 +17,23 @@ log = logging.getLogger(__name__)
 READ: Final = 1_000  # records at once
 MOST_IN_FLIGHT: Final = 20_000  # read and not stored; then nothing is read
 WAIT_S: Final = 0.05
-FLUSH_S: Final = 10.0
-# Errors that the client retries: the cluster is away.
-PASSING: Final = frozenset(
-    {KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE}
-)
 
 
 class Copier:
     """Consumer of the active cluster and producer of the standby one, in one thread.
 
     copies: where each partition goes on. The producer's reports advance them; other threads may read them
+    lease:  without it, nothing is copied
     """
 
     def __init__(
-        self, active: MirrorCluster, standby: MirrorCluster, copies: Mapping[PartitionKey, PartitionCopy]
+        self,
+        active: MirrorCluster,
+        standby: MirrorCluster,
+        copies: Mapping[PartitionKey, PartitionCopy],
+        lease: MirrorLease,
     ) -> None:
-        self._copies = copies
+        self._copies, self._lease = copies, lease
         self._reports: dict[PartitionKey, Callable[..., None]] = {
             place: partial(self._on_delivery, copy) for place, copy in copies.items()
         }
@@ -44,10 +45,9 @@ class Copier:
     def copy(self) -> None:
         """Copy the records that are there; wait a moment if there are none, or too many in flight.
 
-        The standby cluster may be away: its producer waits, and at MOST_IN_FLIGHT nothing more is read. Raises
-        MirrorError, KafkaException.
+        At MOST_IN_FLIGHT, and without the lease, nothing more is read. Raises MirrorError, KafkaException.
         """
-        if len(self._producer) >= MOST_IN_FLIGHT:
+        if len(self._producer) >= MOST_IN_FLIGHT or not self._lease.left_s:
             self._producer.poll(WAIT_S)
         else:
             for message in self._consumer.consume(READ, WAIT_S):
@@ -56,8 +56,8 @@ class Copier:
         self._check()
 
     def flush(self) -> None:
-        """Wait until everything that was read is stored, for at most FLUSH_S. Raises MirrorError, KafkaException."""
-        self._producer.flush(FLUSH_S)
+        """Wait until what was read is stored, while the lease is valid. Raises MirrorError, KafkaException."""
+        self._producer.flush(self._lease.left_s)
         self._check()
 
     def close(self) -> None:
@@ -72,19 +72,23 @@ class Copier:
     def _copy(self, message: Message) -> None:
         error = message.error()
         if error is not None:
-            if error.code() in PASSING:
+            if error.code() in AWAY:
                 return
             raise MirrorError(f"{message.topic()} [{message.partition()}]: {error.str()}")
         copy = self._copies[message.topic(), message.partition()]
         for _ in range(copy.take(message.offset())):
-            self._produce(copy.place, None, None, None)
-        self._produce(copy.place, message.value(), message.key(), message.headers())
+            self._produce(copy.place)
+        at_ms = max(0, message.timestamp()[1])
+        self._produce(copy.place, message.value(), message.key(), message.headers(), at_ms)
 
-    def _produce(self, place: PartitionKey, value: Any, key: Any, headers: Any) -> None:
-        report = self._reports[place]
+    def _produce(
+        self, place: PartitionKey, value: Any = None, key: Any = None, headers: Any = None, at_ms: int = 0
+    ) -> None:
+        more = {"partition": place[1], "headers": headers, "timestamp": at_ms, "on_delivery": self._reports[place]}
         while True:
+            self._lease.require()
             try:
-                self._producer.produce(place[0], value, key, partition=place[1], headers=headers, on_delivery=report)
+                self._producer.produce(place[0], value, key, **more)
                 return
             except BufferError:
                 self._producer.poll(WAIT_S)

@@ -1,4 +1,4 @@
-"""Records on `penstock.mirror`, a compacted topic of the standby cluster: progress of the mirror, and the promotion."""
+"""Records on `penstock.mirror`, a compacted topic of the standby cluster: progress, lease and promotion."""
 
 from collections.abc import Iterable
 from typing import Final, Literal
@@ -9,6 +9,7 @@ from msgspec import Struct
 
 PROGRESS_KEY: Final = b"progress"
 PROMOTION_KEY: Final = b"promotion"
+LEASE_KEY: Final = b"lease"
 PartitionOffsets = dict[str, dict[int, int]]  # by topic and partition
 
 
@@ -26,6 +27,8 @@ class MirrorProgress(Struct, frozen=True):
     checkpoint_us: time of the committed offsets that the standby cluster has; 0: it has none
     stored:        offsets of the active cluster up to which topics are copied
     copied:        records, since the mirror started
+    active_id:     id of the active cluster
+    diverged:      why the standby cluster has other records than the active one; "" if it has not
     """
 
     state: Literal["copying", "waiting", "stopped"]
@@ -37,12 +40,15 @@ class MirrorProgress(Struct, frozen=True):
     stored: PartitionOffsets = {}
     copied: int = 0
     error: str = ""
+    active_id: str = ""
+    diverged: str = ""
 
 
 class Promotion(Struct, frozen=True):
     """The standby cluster is the active one from now on. A mirror never writes to a cluster with such a record.
 
-    stored: offsets up to which it has the records of the former active cluster; {} until the mirror has stopped
+    stored:    offsets up to which it has the records of the former active cluster; {} until the mirror has stopped
+    former_id: id of that cluster
     """
 
     at_us: int
@@ -50,6 +56,7 @@ class Promotion(Struct, frozen=True):
     complete_us: int = 0
     checkpoint_us: int = 0
     stored: PartitionOffsets = {}
+    former_id: str = ""
 
 
 def age_of(now_us: int, at_us: int) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dataplane.names import (
     HEARTBEAT_TOPIC,
@@ -23,6 +23,9 @@ OUTPUT_PREFIX: Final = output_topic("", "").rstrip(".") + "."
 OUTPUTS: Final = "penstock.out"  # stands for all output topics in metrics, whose labels name no pipe
 # Records that are worthless elsewhere: their topics are created on the standby cluster and stay empty.
 EPHEMERAL: Final = frozenset({"tail"})
+TIMESTAMP_TYPE: Final = "message.timestamp.type"
+APPEND_TIME: Final = "LogAppendTime"
+ORIGINAL_TIME: Final = "CreateTime"
 _CELL_TOPIC: Final = re.compile(r"penstock\.(?P<cell>[^.]+)\.(?P<purpose>[a-z0-9-]+)\.g(?P<generation>\d+)")
 
 
@@ -43,6 +46,13 @@ class TopicLayout(Struct, frozen=True):
     def is_copied(self) -> bool:
         """True if its records are copied."""
         return self.name != HEARTBEAT_TOPIC and purpose_of(self.name) not in EPHEMERAL
+
+    @property
+    def of_copy(self) -> "TopicLayout":
+        """The topic of its copy: records keep the time at which the active cluster stored them."""
+        if self.config.get(TIMESTAMP_TYPE) != APPEND_TIME:
+            return self
+        return structs.replace(self, config=self.config | {TIMESTAMP_TYPE: ORIGINAL_TIME})
 
     @property
     def places(self) -> list[PartitionKey]:

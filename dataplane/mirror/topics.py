@@ -2,12 +2,12 @@
 
 import logging
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from confluent_kafka import Message, Producer, TopicPartition
 
-from dataplane.mirror.clusters import REQUEST_S, MirrorCluster
+from dataplane.mirror.clusters import RECORDS_MAX_BYTES, REQUEST_S, MirrorCluster
 from dataplane.mirror.positions import DivergedError, MirrorError, PartitionCopy, start_of
 from dataplane.mirror.records import MirrorRecords
 from dataplane.mirror.selection import TopicLayout, differing_layouts
@@ -17,7 +17,12 @@ log = logging.getLogger(__name__)
 
 SETTLE_S: Final = 1.0  # a killed mirror's last requests reach the standby cluster within this time
 VERIFIED: Final = 1  # records before the end of each partition that are compared with their originals
-_MIRROR_CONFIG: Final = {"cleanup.policy": "compact", "segment.ms": "600000", "min.cleanable.dirty.ratio": "0.01"}
+_MIRROR_CONFIG: Final = {
+    "cleanup.policy": "compact",
+    "segment.ms": "600000",
+    "min.cleanable.dirty.ratio": "0.01",
+    "max.message.bytes": str(RECORDS_MAX_BYTES + 1_024),
+}
 
 
 def ensure_topics(active: Mapping[str, TopicLayout], standby: MirrorCluster) -> None:
@@ -31,7 +36,7 @@ def ensure_topics(active: Mapping[str, TopicLayout], standby: MirrorCluster) -> 
     replication = max((layout.replication for layout in active.values()), default=1)
     own = TopicLayout(MIRROR_TOPIC, 1, replication, _MIRROR_CONFIG)
     missing = [layout for layout in (own, *active.values()) if layout.name not in known]
-    standby.create(missing)
+    standby.create([layout.of_copy for layout in missing])
     standby.grow({n: one.partitions for n, one in active.items() if n in known and known[n] < one.partitions})
     if missing:
         log.info("created %d topics on the standby cluster", len(missing))
@@ -47,14 +52,20 @@ def settled_ends(cluster: MirrorCluster, places: Collection[PartitionKey]) -> di
     time.sleep(SETTLE_S)
     if (later := cluster.ends(places)) != ends:
         moved = sorted({place[0] for place in places if later[place] != ends[place]})
-        raise MirrorError(f"another process still writes to the standby cluster: {', '.join(moved)}")
+        raise MirrorError(f"another process still writes to {cluster.address.servers}: {', '.join(moved)}")
     return later
 
 
 def begin_copies(
-    layouts: Mapping[str, TopicLayout], active: MirrorCluster, standby: MirrorCluster, records: MirrorRecords
+    layouts: Mapping[str, TopicLayout],
+    active: MirrorCluster,
+    standby: MirrorCluster,
+    records: MirrorRecords,
+    require: Callable[[], None],
 ) -> dict[PartitionKey, PartitionCopy]:
     """Return where the copy of each partition goes on; fill up partitions whose first records are gone.
+
+    require: raises MirrorError if nothing may be written any more
 
     Raises DivergedError, MirrorError, KafkaException.
     """
@@ -67,18 +78,21 @@ def begin_copies(
         place: start_of(place, begin=begins[place], end=ends[place], standby_end=standby_ends[place]) for place in exact
     }
     verify_ends(active, standby, {place: end for place, end in standby_ends.items() if begins[place] < end})
-    fill_up(standby, {place: count for place, count in missing.items() if count})
+    fill_up(standby, {place: count for place, count in missing.items() if count}, require)
+    require()
     emptied = {place: begins[place] for place in exact if begins[place] and standby_ends[place] <= begins[place]}
     standby.delete_before(emptied)
     starts = {place: max(standby_ends[place], begins[place]) for place in exact}
     known = records.progress.stored if records.progress else {}
+    keyed_ends = standby.ends(keyed)
     for topic, partition in keyed:
         stored, place = known.get(topic, {}).get(partition, 0), (topic, partition)
-        starts[place] = stored if begins[place] <= stored <= ends[place] else begins[place]
+        is_known = keyed_ends[place] > 0 and begins[place] <= stored <= ends[place]  # not if it was created again
+        starts[place] = stored if is_known else begins[place]
     return {place: PartitionCopy(place, start, is_exact=place in missing) for place, start in starts.items()}
 
 
-def fill_up(standby: MirrorCluster, missing: Mapping[PartitionKey, int]) -> None:
+def fill_up(standby: MirrorCluster, missing: Mapping[PartitionKey, int], require: Callable[[], None]) -> None:
     """Append so many empty records to partitions. The caller deletes them.
 
     A partition of Kafka begins at offset 0. Where the active cluster has deleted older records (retention), as many
@@ -90,16 +104,18 @@ def fill_up(standby: MirrorCluster, missing: Mapping[PartitionKey, int]) -> None
     producer = standby.producer("penstock-mirror-filler")
     for (topic, partition), count in missing.items():
         for _ in range(count):
-            _produce(producer, topic, partition)
+            _produce(producer, topic, partition, require)
     deadline_s = time.monotonic() + 60.0
     while len(producer):
         producer.poll(0.1)
+        require()
         if time.monotonic() > deadline_s:
             raise MirrorError("the standby cluster does not store fillers")
 
 
-def _produce(producer: Producer, topic: str, partition: int) -> None:
+def _produce(producer: Producer, topic: str, partition: int, require: Callable[[], None]) -> None:
     while True:
+        require()
         try:
             producer.produce(topic, None, partition=partition)
             return

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, Literal
 
 import msgspec
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import KafkaException
 
 from dataplane.mirror.clusters import MirrorAddresses, MirrorCluster, first_line
+from dataplane.mirror.lease import MirrorLease
 from dataplane.mirror.positions import ConsistentCut, GroupOffset, PartitionCopy, TopicDelay, by_topic, new_offsets
-from dataplane.mirror.records import PROGRESS_KEY, MirrorProgress, MirrorRecords, TopicProgress
+from dataplane.mirror.records import PROGRESS_KEY, MirrorProgress, TopicProgress
 from dataplane.mirror.selection import TopicLayout, groups_of, metric_label
 from dataplane.names import MIRROR_TOPIC, PartitionKey
 from dataplane.runtime.clock import SteadyClock
@@ -23,17 +24,19 @@ PROMOTED: Final = "the standby cluster was promoted: nothing is copied to it any
 LOOK_S: Final = 0.25
 REPORT_S: Final = 1.0
 LAYOUT_S: Final = 5.0  # interval at which new topics and partitions are searched for
+RECOMMIT_S: Final = 3_600.0  # brokers forget the offsets of groups without members (offsets.retention.minutes)
 
 
 class MirrorWatcher:
     """Figures, checkpoints and progress of one mirror. `follow` names the session that it watches.
 
-    is_promoted:    the standby cluster has become the active one
     has_new_layout: the active cluster has topics or partitions that the session does not copy
+    problem:        why no session runs; "" while one does
+    diverged:       why the standby cluster has other records than the active one
     """
 
-    def __init__(self, addresses: MirrorAddresses) -> None:
-        self._addresses = addresses
+    def __init__(self, addresses: MirrorAddresses, lease: MirrorLease) -> None:
+        self._addresses, self._lease = addresses, lease
         self._active, self._standby = MirrorCluster(addresses.active), MirrorCluster(addresses.standby)
         self._clock = SteadyClock()
         self._ended = threading.Event()
@@ -44,39 +47,44 @@ class MirrorWatcher:
         self._cut: ConsistentCut | None = None
         self._committed: dict[str, dict[PartitionKey, GroupOffset]] = {}
         self._checkpoint_us = self._copied = 0
-        self._records = MirrorRecords()
-        self._records_reader: Consumer | None = None
+        self._active_id = ""
+        self._before: MirrorProgress | None = None  # of the mirror that ran before, until a session runs
         self._due: dict[Callable[[], None], float] = {}
         self._error = ""  # of the last look
         self._crash: Exception | None = None
         self._reported = ""
-        self.problem = "starting"  # why no session runs; "" while one does
-        self.is_promoted = self.has_new_layout = False
+        self.problem, self.diverged = "starting", ""
+        self.has_new_layout = False
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
+    def resume(self, progress: MirrorProgress | None) -> None:
+        """Start the thread, once: a mirror that cannot copy reports what the one before it had reached."""
+        if self._thread.ident is None:
+            self._before = progress
+            if progress is not None:
+                self.diverged, self._checkpoint_us = progress.diverged, progress.checkpoint_us
+            self._thread.start()
 
-    def follow(self, layouts: Mapping[str, TopicLayout], copies: Mapping[PartitionKey, PartitionCopy]) -> None:
-        """Watch a new session."""
+    def follow(
+        self, active_id: str, layouts: Mapping[str, TopicLayout], copies: Mapping[PartitionKey, PartitionCopy]
+    ) -> None:
+        """Watch a new session, which has compared the ends of both clusters."""
         self._copied += sum(copy.copied for copy in self._copies.values())
         now_us = self._clock.now_us()
         copied = [name for name, layout in layouts.items() if layout.is_copied]
         self._delays = {name: self._delays.get(name) or TopicDelay(now_us) for name in copied}
-        self._layouts, self._copies, self._cut = layouts, copies, None
-        self.has_new_layout, self.problem = False, ""
+        self._active_id, self._layouts, self._copies, self._cut = active_id, layouts, copies, None
+        self._committed.clear()  # a topic that was deleted on the standby cluster has lost its offsets
+        self._before, self.has_new_layout, self.problem, self.diverged = None, False, "", ""
 
     def close(self) -> None:
         """Stop the thread, and report a last time that the mirror has stopped."""
         self._ended.set()
         if self._thread.ident is not None:
             self._thread.join()
-        try:
-            self._report("stopped")
-        except KafkaException as exc:
-            log.warning("the last report is not stored: %s", first_line(exc))
-        if self._records_reader is not None:
-            self._records_reader.close()
+            try:
+                self._report("stopped")
+            except KafkaException as exc:
+                log.warning("the last report is not stored: %s", first_line(exc))
         self._active.close()
         self._standby.close()
 
@@ -121,9 +129,9 @@ class MirrorWatcher:
 
     def _steps(self) -> Iterable[Callable[[], None]]:
         """Return what there is to do. A promoted cluster gets one last report, and never again a committed offset."""
-        if self.is_promoted:
+        if self._lease.is_promoted:
             return () if self._reported == PROMOTED else (self._report_copying,)
-        return self._read_promotion, self._report_copying, self._look, self._checkpoint, self._compare_layouts
+        return self._report_copying, self._look, self._checkpoint, self._compare_layouts
 
     def _is_due(self, step: Callable[[], None], interval_s: float) -> bool:
         now_s = time.monotonic()
@@ -131,13 +139,6 @@ class MirrorWatcher:
             return False
         self._due[step] = now_s + interval_s
         return True
-
-    def _read_promotion(self) -> None:
-        if self._copies and self._records_reader is None:  # a session has made the topic
-            self._records_reader = self._standby.follow_records()
-        if self._records_reader is not None:
-            self._records.apply(self._records_reader.consume(1_000, 0))
-            self.is_promoted = self._records.promotion is not None
 
     def _look(self) -> None:
         copies, delays = self._copies, self._delays
@@ -150,8 +151,14 @@ class MirrorWatcher:
     def _checkpoint(self) -> None:
         """Commit the offsets of the last cut once all copies have reached its ends, and take the next one."""
         copies = self._copies
+        if self.problem:  # what was copied may be gone: the next session compares the ends
+            return
+        if self._is_due(self._checkpoint, RECOMMIT_S):
+            self._committed.clear()
         if self._cut is not None and self._cut.is_complete(_stored(copies)):
             for group, offsets in new_offsets(self._cut.committed, self._committed).items():
+                if not self._lease.left_s:
+                    return
                 self._standby.commit(group, offsets)
                 self._committed.setdefault(group, {}).update(offsets)
             self._checkpoint_us, self._cut = self._cut.at_us, None
@@ -159,12 +166,18 @@ class MirrorWatcher:
             now_us = self._clock.now_us()
             groups = groups_of(self._layouts.values())
             committed = {group: self._active.committed(group, places) for group, places in groups.items()}
-            self._cut = ConsistentCut(committed, self._active.ends(copies), now_us)
+            # An output of what is committed may be in a topic or partition that the session does not copy.
+            self._look_for_new_layout()
+            if not self.has_new_layout:
+                self._cut = ConsistentCut(committed, self._active.ends(copies), now_us)
 
     def _compare_layouts(self) -> None:
         if self._layouts and self._is_due(self._compare_layouts, LAYOUT_S):
-            partitions = {name: count for name, count in self._active.partitions().items() if name != MIRROR_TOPIC}
-            self.has_new_layout = partitions != {name: layout.partitions for name, layout in self._layouts.items()}
+            self._look_for_new_layout()
+
+    def _look_for_new_layout(self) -> None:
+        partitions = {name: count for name, count in self._active.partitions().items() if name != MIRROR_TOPIC}
+        self.has_new_layout = partitions != {name: layout.partitions for name, layout in self._layouts.items()}
 
     def _report_copying(self) -> None:
         if self._is_due(self._report_copying, REPORT_S):
@@ -173,20 +186,29 @@ class MirrorWatcher:
             self._reported = problem
 
     def _report(self, state: Literal["copying", "waiting", "stopped"]) -> None:
+        self._standby.store(PROGRESS_KEY, msgspec.json.encode(self._progress(state)))
+
+    def _progress(self, state: Literal["copying", "waiting", "stopped"]) -> MirrorProgress:
+        now_us, error = self._clock.now_us(), self.problem or self._error
+        if self._before is not None:
+            return msgspec.structs.replace(
+                self._before, state=state, at_us=now_us, copied=0, error=error, diverged=self.diverged
+            )
         delays = dict(self._delays)
         known = [delay.complete_us for delay in delays.values()]
-        progress = MirrorProgress(
+        return MirrorProgress(
             state,
             self._addresses.active.servers,
-            self._clock.now_us(),
+            now_us,
             complete_us=min(known, default=0),
             checkpoint_us=self._checkpoint_us,
             topics={name: TopicProgress(delay.behind, delay.complete_us) for name, delay in delays.items()},
             stored=by_topic(_stored(self._copies), delays),
             copied=self._total(),
-            error=self.problem or self._error,
+            error=error,
+            active_id=self._active_id,
+            diverged=self.diverged,
         )
-        self._standby.store(PROGRESS_KEY, msgspec.json.encode(progress))
 
     def _total(self) -> int:
         return self._copied + sum(copy.copied for copy in self._copies.values())

@@ -16,7 +16,7 @@ from tests.support.postgres_server import DATABASE, HOST, PASSWORD, USER, Postgr
 from tests.support.sender import Sender
 from tests.support.trust import Trust
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 EVENTS = 120
 REFUSED_MS = 90_000
 

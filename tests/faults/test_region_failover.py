@@ -12,10 +12,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
+from confluent_kafka.admin import NewTopic
 
 from dataplane.ledger.bins import Bin
+from dataplane.mirror.clusters import DELIVERY_S
 from dataplane.mirror.positions import GroupOffset
-from dataplane.names import lane_group
+from dataplane.mirror.refusals import SAME_CLUSTER, SILENT_US
+from dataplane.names import LANE_KINDS, lane_group, output_topic
 from tests.support.broker import Broker
 from tests.support.cluster import Cluster
 from tests.support.kafka import admin_producer
@@ -26,6 +30,7 @@ from tests.support.sender import Sender
 from tests.support.topic_reader import read_topic
 from tests.support.two_regions import TwoRegions, running_brokers
 
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 RATE: Final = 500
 PAUSED_S: Final = 0.7  # the mirror stands still before the cluster dies, so that some events are not mirrored
 SERVED_S: Final = 60.0
@@ -82,7 +87,6 @@ def lines(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-@pytest.mark.timeout(900)
 def test_killed_cluster_is_replaced_within_a_minute_and_unmirrored_events_are_named(regions: Regions):
     plane, link = regions.plane, regions.link
     key = plane.add_pipe("drill", {"crm": {"url": plane.receiver.url("/drill")}})
@@ -149,13 +153,17 @@ def check_each_event(regions: Regions, successor: PromotedPlane, sender: Sender)
     print(f"acked {len(acked)}, unmirrored {len(unmirrored)}, lost {len(lost)}, repeats {repeats}")  # noqa: T201
 
 
-@pytest.mark.timeout(900)
 def test_planned_move_and_return_keep_every_event_at_its_offset(tmp_path: Path):
     with running_brokers(tmp_path) as brokers, ExitStack() as ending:
         cluster = Cluster(brokers[0].address, cell="moved", partitions=2)
         cluster.make_cluster_topics()
-        cluster.make_cell_topics(("process",))
+        cluster.make_cell_topics(LANE_KINDS)
         ingest, group = cluster.topics["ingest"].name, lane_group("moved", "process")
+        append_time = {"message.timestamp.type": "LogAppendTime"}
+        timed = output_topic("pipe_moved", "crm")
+        cluster.admin.create_topics([NewTopic(timed, 1, 1, config=append_time)])[timed].result()
+        send(brokers[0], timed, 5)
+        time.sleep(1)  # so that a copy has another time, unless it keeps that of its original
         send(brokers[0], ingest, 200)
         there = TwoRegions(*brokers, tmp_path)
         ending.callback(there.close)
@@ -163,10 +171,15 @@ def test_planned_move_and_return_keep_every_event_at_its_offset(tmp_path: Path):
         there.active.commit(group, {(ingest, 0): GroupOffset(60)})
         committed = partial(there.standby.committed, group, [(ingest, 0)])
         until(lambda: committed()[ingest, 0].offset == 60, "the committed offset is mirrored")
+        assert there.standby.layouts()[timed].config == {"message.timestamp.type": "CreateTime"}
         moved = there.region("failover")
         assert moved.returncode == 0, moved.stderr
         assert there.region("failover").returncode == 1, "it is the active one already"
         assert there.region("unmirrored", after_failover=True).stdout == ""
+        times = [[m.timestamp() for m in read_topic(one.address, timed, 1)] for one in brokers]
+        assert times[0][0][0] == TIMESTAMP_LOG_APPEND_TIME
+        assert [at for _, at in times[0]] == [at for _, at in times[1]], "each copy keeps the time of its original"
+        assert there.standby.layouts()[timed].config == append_time, "new records get that of the broker"
         send(brokers[1], ingest, 50)
 
         left = tmp_path / "unmirrored.jsonl"
@@ -176,6 +189,10 @@ def test_planned_move_and_return_keep_every_event_at_its_offset(tmp_path: Path):
         emptied = there.region("failback", "--unmirrored", str(left), "--delete-topics", after_failover=True)
         assert emptied.returncode == 0, emptied.stderr
         assert left.read_text() == ""
+        left.write_text("named before")
+        again = there.region("failback", "--unmirrored", str(left), "--delete-topics", after_failover=True)
+        assert "exists already" in again.stderr
+        assert left.read_text() == "named before"
         until(lambda: not there.active.partitions(), "the former cluster is empty")
         there.mirror.stop()
 
@@ -184,11 +201,111 @@ def test_planned_move_and_return_keep_every_event_at_its_offset(tmp_path: Path):
         back.wait_mirrored()
         returned = back.region("failover")
         assert returned.returncode == 0, returned.stderr
+        words = ("failback", "--unmirrored", str(tmp_path / "second.jsonl"), "--delete-topics")
+        mistaken = back.region(*words)  # with the variables of the time before the return
+        assert "Exchange the variables" in mistaken.stderr
+        assert ingest in back.standby.partitions(), "the active cluster keeps its topics"
         first, second = (
             {(m.partition(), m.offset()): m.value() for m in read_topic(one.address, ingest, 2)} for one in brokers
         )
         assert first == second
         assert len(first) == 250
+
+
+def test_mirror_that_was_paused_writes_nothing_to_the_promoted_cluster(tmp_path: Path):
+    with running_brokers(tmp_path) as brokers, ExitStack() as ending:
+        cluster = Cluster(brokers[0].address, cell="paused", partitions=2)
+        cluster.make_cluster_topics()
+        cluster.make_cell_topics(LANE_KINDS)
+        ingest = cluster.topics["ingest"].name
+        link = TwoRegions(*brokers, tmp_path)
+        ending.callback(link.close)
+        link.wait_mirrored()
+        until(lambda: link.progress().checkpoint_us, "the first copy is complete")
+        ending.callback(os.kill, link.mirror.pid, signal.SIGCONT)
+        for _ in range(10):  # it is stopped in the middle of copying
+            send(brokers[0], ingest, 10_000)
+        os.kill(link.mirror.pid, signal.SIGSTOP)
+        assert ends(link, ingest) < 100_000
+        time.sleep(SILENT_US / 1e6 + 1)
+        refused = link.region("failover", "--accept-loss")
+        assert "--mirror-is-dead" in refused.stderr
+        assert link.records().promotion is None
+        done = link.region("failover", "--accept-loss", "--mirror-is-dead")
+        assert done.returncode == 0, done.stderr
+        promoted = ends(link, ingest)
+        os.kill(link.mirror.pid, signal.SIGCONT)
+        until(lambda: link.progress().state == "stopped", "the mirror sees the promotion", 60, seen=link.progress)
+        time.sleep(DELIVERY_S)
+        assert ends(link, ingest) == promoted
+
+
+def ends(link: TwoRegions, topic: str) -> int:
+    return sum(link.standby.ends([(topic, 0), (topic, 1)]).values())
+
+
+def test_mirror_that_restarts_without_the_active_cluster_keeps_what_a_failover_needs(tmp_path: Path):
+    with running_brokers(tmp_path) as brokers, ExitStack() as ending:
+        cluster = Cluster(brokers[0].address, cell="restarted", partitions=1)
+        cluster.make_cluster_topics()
+        cluster.make_cell_topics(LANE_KINDS)
+        link = TwoRegions(*brokers, tmp_path)
+        ending.callback(link.close)
+        link.wait_mirrored()
+        until(lambda: link.progress().checkpoint_us, "the first copy is complete")
+        brokers[0].kill()
+        link.mirror.kill()
+        before = link.progress()
+        link.mirror.start()
+        until(lambda: link.progress().at_us > before.at_us, "the new process reports", seen=link.progress)
+        now = link.progress()
+        assert (now.checkpoint_us, now.active_id, now.stored) == (before.checkpoint_us, before.active_id, before.stored)
+        assert now.state == "waiting"
+        done = link.region("failover")
+        assert done.returncode == 0, done.stderr
+
+
+def test_empty_cluster_in_place_of_the_active_one_is_no_reason_to_fail_over(tmp_path: Path):
+    with running_brokers(tmp_path) as brokers, ExitStack() as ending:
+        cluster = Cluster(brokers[0].address, cell="wrong", partitions=1)
+        cluster.make_cluster_topics()
+        cluster.make_cell_topics(LANE_KINDS)
+        link = TwoRegions(*brokers, tmp_path)
+        ending.callback(link.close)
+        link.wait_mirrored()
+        until(lambda: link.progress().checkpoint_us, "the first copy is complete")
+        other = Broker(tmp_path / "other")
+        ending.callback(other.kill)
+        other.start()
+        wrong = link.region("failover", "--dry-run", active=other.address)
+        assert "not the cluster that was mirrored" in wrong.stderr
+        standby = link.standby.address.servers.replace("127.0.0.1", "localhost")
+        same = link.region("failover", "--dry-run", "--accept-loss", active=standby)
+        assert SAME_CLUSTER in same.stderr
+
+
+def test_events_that_the_former_cluster_has_deleted_are_counted_and_not_passed_over(tmp_path: Path):
+    with running_brokers(tmp_path) as brokers, ExitStack() as ending:
+        cluster = Cluster(brokers[0].address, cell="deleted", partitions=1)
+        cluster.make_cluster_topics()
+        cluster.make_cell_topics(LANE_KINDS)
+        ingest = cluster.topics["ingest"].name
+        link = TwoRegions(*brokers, tmp_path)
+        ending.callback(link.close)
+        link.wait_mirrored()
+        until(lambda: link.progress().checkpoint_us, "the first copy is complete")
+        assert link.region("failover").returncode == 0
+        send(brokers[0], ingest, 30)
+        link.active.delete_before({(ingest, 0): 12})
+        left = tmp_path / "left.jsonl"
+        words = ("failback", "--unmirrored", str(left), "--delete-topics")
+        refused = link.region(*words, after_failover=True)
+        assert "12 more events cannot be named" in refused.stderr
+        assert ingest in link.active.partitions()
+        assert not left.exists()
+        done = link.region(*words, "--accept-loss", after_failover=True)
+        assert done.returncode == 0, done.stderr
+        assert len(lines(left.read_text())) == 18
 
 
 def send(broker: Broker, topic: str, count: int) -> None:

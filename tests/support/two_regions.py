@@ -1,9 +1,11 @@
 """Two Kafka clusters, and the mirror between them as a process that a test may kill."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +13,9 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 
 from dataplane.mirror.clusters import ClusterAddress, MirrorCluster
+from dataplane.mirror.positions import MirrorError
 from dataplane.mirror.records import MirrorProgress, MirrorRecords
+from localbox.ports import free_ports
 from localbox.settings import ROOT
 from tests.support.broker import Broker
 from tests.support.plane import until
@@ -22,10 +26,11 @@ class MirrorProcess:
 
     def __init__(self, active: str, standby: str, log: Path) -> None:
         path = os.pathsep.join((str(ROOT), str(ROOT / "platform")))
+        (self._port,) = free_ports(1)
         given = {
             "PENSTOCK_KAFKA": active,
             "PENSTOCK_STANDBY_KAFKA": standby,
-            "PENSTOCK_METRICS": "",
+            "PENSTOCK_METRICS": f"127.0.0.1:{self._port}",
             "PYTHONPATH": path,
         }
         self.env, self._log = os.environ | given, log
@@ -36,6 +41,11 @@ class MirrorProcess:
         with self._log.open("ab") as log:
             command = [sys.executable, "-m", "dataplane.mirror"]
             self._process = subprocess.Popen(command, cwd=ROOT, env=self.env, stdout=log, stderr=log)
+
+    def served(self) -> set[str]:
+        """Return the names of the metrics that the mirror serves."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=10) as answer:
+            return set(re.findall(r"^# TYPE (\S+) ", answer.read().decode(), re.MULTILINE)) - {"python_info"}
 
     @property
     def pid(self) -> int:
@@ -71,7 +81,7 @@ class TwoRegions:
     def records(self) -> MirrorRecords:
         try:
             return self.standby.read_records()
-        except KafkaException:
+        except (KafkaException, MirrorError):  # no answer, or not in time
             return MirrorRecords()
 
     def progress(self) -> MirrorProgress:
@@ -98,9 +108,10 @@ class TwoRegions:
 
         until(is_mirrored, "everything is mirrored", limit_s, seen=self.progress)
 
-    def region(self, *words: str, after_failover: bool = False) -> subprocess.CompletedProcess[str]:
-        """Run `manage.py region` with these words, without a database."""
+    def region(self, *words: str, after_failover: bool = False, active: str = "") -> subprocess.CompletedProcess[str]:
+        """Run `manage.py region` with these words, without a database; `active` replaces PENSTOCK_KAFKA."""
         env = self.mirror.env | self._environment(after_failover=after_failover)
+        env |= {"PENSTOCK_KAFKA": active} if active else {}
         env |= {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
         command = [sys.executable, str(ROOT / "manage.py"), "region", *words]
         return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=120)

@@ -3,6 +3,7 @@
 Only `bind` needs Postgres: the others work while the whole control plane is gone.
 """
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,20 +13,21 @@ from confluent_kafka import KafkaException
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from controlplane.region import TopicMissingOnClusterError, bind_topics
+from controlplane.region import ObserverRunsError, TopicMissingOnClusterError, bind_topics, promotion_of
 from controlplane.topics import TopicCreator
 from dataplane.kafka_settings import kafka_settings
 from dataplane.mirror.clusters import ClusterAddress, MirrorAddresses, MirrorCluster, first_line, mirror_addresses
 from dataplane.mirror.failover import (
-    RegionState,
+    UnmirroredPart,
     empty_former,
-    failover_refusals,
     promote_standby,
     read_state,
     unmirrored_events,
+    unmirrored_part,
 )
 from dataplane.mirror.positions import MirrorError
 from dataplane.mirror.records import Promotion, age_of
+from dataplane.mirror.refusals import Accepted, RegionState, failover_refusals, former_refusals
 from mgmt.models import Topic
 
 
@@ -42,14 +44,23 @@ class Command(BaseCommand):
         failover = kinds.add_parser("failover", help="make the standby cluster the active one")
         failover.add_argument("--dry-run", action="store_true", help="print the plan only")
         failover.add_argument(
-            "--accept-loss", action="store_true", help="although the active cluster has events that are not mirrored"
+            "--accept-loss",
+            action="store_true",
+            help="although events are not mirrored, or the standby cluster has diverged",
         )
+        failover.add_argument(
+            "--accept-repeats", action="store_true", help="although groups without offsets read everything again"
+        )
+        failover.add_argument("--mirror-is-dead", action="store_true", help="the process of a silent mirror was ended")
         kinds.add_parser("bind", help="bind the rows of topics to the promoted cluster, now PENSTOCK_KAFKA")
         unmirrored = kinds.add_parser("unmirrored", help="events of the former active cluster that were not mirrored")
         unmirrored.add_argument("--to", type=Path, help="file for the JSON lines, instead of the output")
         failback = kinds.add_parser("failback", help="empty the former active cluster, to mirror into it")
-        failback.add_argument("--unmirrored", type=Path, required=True, help="file that gets the events it alone has")
+        failback.add_argument("--unmirrored", type=Path, required=True, help="new file for the events it alone has")
         failback.add_argument("--delete-topics", action="store_true", help="delete its topics; without it, only print")
+        failback.add_argument(
+            "--accept-loss", action="store_true", help="although retention has deleted events that it alone had"
+        )
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Run the subcommand. Raises CommandError."""
@@ -66,7 +77,7 @@ class Command(BaseCommand):
             self._with_clusters(addresses, options, commands[options["kind"]])
         except KafkaException as exc:
             raise CommandError(f"Kafka: {first_line(exc)}") from exc
-        except (MirrorError, ValueError, OSError, TopicMissingOnClusterError) as exc:
+        except (MirrorError, ValueError, OSError, TopicMissingOnClusterError, ObserverRunsError) as exc:
             raise CommandError(str(exc)) from exc
 
     def _with_clusters(self, addresses: MirrorAddresses, options: dict[str, Any], run: Callable[..., None]) -> None:
@@ -86,20 +97,21 @@ class Command(BaseCommand):
             return
         self.stdout.write(f"complete         everything stored until {_age(state, progress.complete_us)} is mirrored")
         self.stdout.write(f"checkpoint       committed offsets of {_age(state, progress.checkpoint_us)}")
-        self.stdout.write(f"behind           {state.behind} messages")
+        self.stdout.write(f"behind           {state.active.behind} messages")
         for name, topic in sorted(progress.topics.items()):
             if topic.behind:
                 self.stdout.write(f"  {name}  {topic.behind}")
 
     def _failover(self, active: MirrorCluster, standby: MirrorCluster, options: dict[str, Any]) -> None:
         state = read_state(active, standby)
-        refusals = failover_refusals(state, accept_loss=options["accept_loss"])
+        accepted = Accepted(options["accept_loss"], options["accept_repeats"], options["mirror_is_dead"])
+        refusals = failover_refusals(state, accepted)
         self.stdout.write("\n".join(_plan(state, active, standby)))
         if refusals:
             raise CommandError("; ".join(refusals))
         if options["dry_run"]:
             return
-        report = promote_standby(active.address.servers, standby)
+        report = promote_standby(active.address.servers, standby, mirror_is_dead=accepted.mirror_is_dead)
         for group, count in sorted(report.to_read.items()):
             self.stdout.write(f"{group}: continues with {count} messages")
         self.stdout.write(f"promoted in {report.took_s:.1f} s. Start the processes with the plan's variables.")
@@ -107,57 +119,84 @@ class Command(BaseCommand):
     def _bind(self) -> None:
         cluster = MirrorCluster(ClusterAddress(settings.PENSTOCK_KAFKA, kafka_settings()))
         try:
-            _promotion_of(cluster)
+            promotion = _promotion_of(cluster)
         finally:
             cluster.close()
         names = list(Topic.objects.values_list("name", flat=True))
-        changed = bind_topics(TopicCreator(settings.PENSTOCK_KAFKA).find(names))
+        changed = bind_topics(TopicCreator(settings.PENSTOCK_KAFKA).find(names), promotion.stored)
         self.stdout.write(f"bound {changed} of {len(names)} topics")
 
     def _unmirrored(self, active: MirrorCluster, standby: MirrorCluster, options: dict[str, Any]) -> None:
         """After a failover: PENSTOCK_KAFKA is the promoted cluster, the standby one is the former active one."""
-        promotion = _promotion_of(active)
+        part = unmirrored_part(standby, _promotion_between(active, standby).stored)
         if options["to"]:
-            count = _write_unmirrored(standby, promotion, options["to"])
-            self.stdout.write(f"{count} events were not mirrored: {options['to']}")
+            self._write_unmirrored(standby, part, options["to"])
             return
-        for event in unmirrored_events(standby, promotion.stored):
+        for event in unmirrored_events(standby, part):
             self.stdout.write(msgspec.json.encode(event).decode())
+        if part.deleted:
+            self.stderr.write(_deleted(part))
 
     def _failback(self, active: MirrorCluster, standby: MirrorCluster, options: dict[str, Any]) -> None:
-        promotion = _promotion_of(active)
-        count = _write_unmirrored(standby, promotion, options["unmirrored"])
-        self.stdout.write(f"{count} events of {standby.address.servers} were not mirrored: {options['unmirrored']}")
+        part = unmirrored_part(standby, _promotion_between(active, standby).stored)
         if not options["delete_topics"]:
+            count = sum(1 for _ in unmirrored_events(standby, part))
+            self.stdout.write(f"{count} events of {standby.address.servers} were not mirrored")
+            if part.deleted:
+                self.stdout.write(_deleted(part))
             self.stdout.write(f"would delete all topics of Penstock on {standby.address.servers}: --delete-topics")
             return
-        deleted = empty_former(standby)
+        if part.deleted and not options["accept_loss"]:
+            raise CommandError(f"{_deleted(part)}: accept loss")
+        self._write_unmirrored(standby, part, options["unmirrored"])
+        deleted = empty_former(standby, part)
         self.stdout.write(f"deleted {deleted} topics. Start the mirror, wait until it is complete, then fail over.")
 
+    def _write_unmirrored(self, former: MirrorCluster, part: UnmirroredPart, path: Path) -> None:
+        """Write a new file, whole or not at all. Raises CommandError if it exists."""
+        if path.exists():
+            raise CommandError(f"{path}: exists already, and is not overwritten")
+        count, unfinished = 0, path.with_name(path.name + ".unfinished")
+        with unfinished.open("wb") as file:
+            for event in unmirrored_events(former, part):
+                file.write(msgspec.json.encode(event) + b"\n")
+                count += 1
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.rename(path)
+        self.stdout.write(f"{count} events of {former.address.servers} were not mirrored: {path}")
+        if part.deleted:
+            self.stdout.write(_deleted(part))
 
-def _promotion_of(cluster: MirrorCluster) -> Promotion:
-    promotion = cluster.read_records().promotion
-    if promotion is None or not promotion.stored:
-        raise MirrorError(f"{cluster.address.servers} was not promoted: PENSTOCK_KAFKA must be the promoted cluster")
+
+def _deleted(part: UnmirroredPart) -> str:
+    return f"{part.deleted} more events cannot be named: the retention of the former cluster has deleted them"
+
+
+def _promotion_between(active: MirrorCluster, former: MirrorCluster) -> Promotion:
+    """Return the promotion of a cluster over a former one. Raises MirrorError, KafkaException."""
+    promotion = _promotion_of(active)
+    if refusals := former_refusals(promotion, active.id(), former.id(), former.read_records().promotion):
+        raise MirrorError("; ".join(refusals))
     return promotion
 
 
-def _write_unmirrored(former: MirrorCluster, promotion: Promotion, path: Path) -> int:
-    count = 0
-    with path.open("wb") as file:
-        for event in unmirrored_events(former, promotion.stored):
-            file.write(msgspec.json.encode(event) + b"\n")
-            count += 1
-    return count
+def _promotion_of(cluster: MirrorCluster) -> Promotion:
+    promotion = promotion_of(cluster)
+    if promotion is None:
+        raise MirrorError(f"{cluster.address.servers} was not promoted: PENSTOCK_KAFKA must be the promoted cluster")
+    return promotion
 
 
 def _plan(state: RegionState, active: MirrorCluster, standby: MirrorCluster) -> list[str]:
     progress = state.records.progress
     lines = [f"fail over from {active.address.servers} ({_activity(state)}) to {standby.address.servers}"]
     if progress is not None:
+        if progress.error:
+            lines.append(f"- the mirror reports: {progress.error}")
         lines += [
-            f"- everything stored until {_age(state, progress.complete_us)} is mirrored; {state.behind} known messages "
-            "are not, and stay on the former cluster",
+            f"- everything stored until {_age(state, progress.complete_us)} is mirrored; {state.active.behind} known "
+            "messages are not, and stay on the former cluster",
             f"- groups continue at the committed offsets of {_age(state, progress.checkpoint_us)}: what was delivered "
             "since is delivered again, with the same ids",
         ]
@@ -170,9 +209,12 @@ def _plan(state: RegionState, active: MirrorCluster, standby: MirrorCluster) -> 
 
 
 def _activity(state: RegionState) -> str:
-    if not state.is_active_up:
+    active = state.active
+    if not active.is_up:
         return "does not answer"
-    return "no process writes to it" if state.is_quiet else "in use"
+    if active.error:
+        return f"answers with an error: {active.error}"
+    return "no process writes to it" if active.is_quiet else "in use"
 
 
 def _age(state: RegionState, at_us: int) -> str:

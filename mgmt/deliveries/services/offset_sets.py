@@ -85,6 +85,18 @@ def remove_places(pipe_id: str, chosen: MessageSelection, most: int = MOST_PER_R
     return taken
 
 
+def cut_places(ends: Mapping[PartitionKey, int]) -> None:
+    """Remove the offsets at and after the ends of partitions, whose logs have lost them."""
+    topics = {topic for topic, _ in ends}
+    for row in OffsetSet.objects.select_for_update().filter(topic__in=topics).order_by("id").iterator():
+        offsets, end = BitMap64.deserialize(bytes(row.offsets)), ends.get((row.topic, row.partition))
+        if end is None or offsets.max() < end:
+            continue
+        row.marks = [mark for mark in row.marks if mark[1] < end]
+        _set(row, BitMap64([offset for offset in offsets if offset < end]))
+    OffsetSet.objects.filter(count=0, topic__in=topics).delete()
+
+
 def as_taken(taken: Iterable[SelectedPart]) -> list[Any]:
     """Return the JSON form in which Redrive.taken stores the selected parts."""
     return [

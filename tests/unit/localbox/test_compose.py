@@ -25,6 +25,7 @@ READERS = [
 BOX_ONLY = re.compile(
     r"PENSTOCK_CACHE|PENSTOCK_(POSTGRES|REDIS|KAFKA|KAFKA_CONTROLLER|RECEIVER|METRICS)_PORT|PENSTOCK_KAFKA_TLS"
 )
+OF_MIRROR = {STANDBY, STANDBY_SETTINGS}
 POSTGRES_PASSWORD = "PENSTOCK_POSTGRES_PASSWORD"
 REPLICAS = ("ingest-1", "ingest-2")
 PROXIES = {"ingest": "ingest.caddyfile", "caddy": "Caddyfile"}  # the box needs none: its replicas share a port
@@ -43,13 +44,19 @@ def ours() -> dict[str, dict[str, Any]]:
 
 def test_every_variable_in_compose_is_read_by_the_code():
     box = (ROOT / "platform" / "localbox" / "catalogue.py").read_text()
-    known = read_by_settings() | set(re.findall(r'"(PENSTOCK_[A-Z_]+)"', box)) | {STANDBY, STANDBY_SETTINGS}
+    known = read_by_settings() | set(re.findall(r'"(PENSTOCK_[A-Z_]+)"', box))
     assert set(ENV) - known - set(vars(opentelemetry)) == set()
 
 
 def test_every_variable_that_the_code_reads_is_set_in_compose():
     assert read_by_settings() - set(ENV) == set()
-    assert {v.name for v in VARIABLES if not BOX_ONLY.fullmatch(v.name)} == {*ENV, POSTGRES_PASSWORD}
+    assert {v.name for v in VARIABLES if not BOX_ONLY.fullmatch(v.name)} == {*ENV, *OF_MIRROR, POSTGRES_PASSWORD}
+
+
+def test_only_the_mirror_can_sign_in_to_the_standby_cluster():
+    have = {name for name, service in ours().items() if OF_MIRROR & set(service["environment"])}
+    assert have == {"mirror"}
+    assert set(_service("mirror")["environment"]) == {*ENV, *OF_MIRROR}
 
 
 def test_compose_has_the_programs_of_the_box_and_what_production_needs_besides(tmp_path: Path):

@@ -79,6 +79,14 @@ def test_groups_are_those_for_which_the_provisioner_commits_first_offsets():
     }
 
 
+def test_copies_keep_the_time_at_which_their_originals_were_stored():
+    topics = layouts()
+    ingest = topics[cell_topic("c-1", "ingest", 1)]
+    assert ingest.config["message.timestamp.type"] == "LogAppendTime"
+    assert ingest.of_copy.config == ingest.config | {"message.timestamp.type": "CreateTime"}
+    assert TopicLayout(CONTROL_TOPIC, 1, 1, {}).of_copy.config == {}
+
+
 def test_standby_topic_with_more_partitions_is_reported():
     name = cell_topic("c-1", "ingest", 1)
     assert differing_layouts(layouts(), {name: 3}) == []

@@ -27,7 +27,7 @@ from tests.support.topic_reader import read_topic
 from tests.support.two_regions import MirrorProcess, TwoRegions, running_brokers
 
 pytestmark = pytest.mark.timeout(600)
-KILLS: Final = 10
+KILLS: Final = 4
 RATE: Final = 1_000  # records a second
 MOST_GROWTH_BYTES: Final = 250 * 1024 * 1024
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -15,6 +15,7 @@ from confluent_kafka import KafkaException
 from dataplane.mirror.clusters import ClusterAddress, MirrorCluster
 from dataplane.mirror.positions import MirrorError
 from dataplane.mirror.records import MirrorProgress, MirrorRecords
+from dataplane.names import PartitionKey
 from localbox.ports import free_ports
 from localbox.settings import ROOT
 from tests.support.broker import Broker
@@ -43,9 +44,13 @@ class MirrorProcess:
             self._process = subprocess.Popen(command, cwd=ROOT, env=self.env, stdout=log, stderr=log)
 
     def served(self) -> set[str]:
-        """Return the names of the metrics that the mirror serves."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=10) as answer:
-            return set(re.findall(r"^# TYPE (\S+) ", answer.read().decode(), re.MULTILINE)) - {"python_info"}
+        """Return the names of the metrics that the mirror serves; none while it starts."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=10) as answer:
+                text = answer.read().decode()
+        except OSError:
+            return set()
+        return set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE)) - {"python_info"}
 
     @property
     def pid(self) -> int:
@@ -99,8 +104,15 @@ class TwoRegions:
 
     def wait_mirrored(self, limit_s: float = 60.0) -> None:
         """Wait until the standby cluster has all that the active one has now."""
-        layouts = [one for one in self.active.layouts().values() if one.is_copied]
-        ends = self.active.ends([place for layout in layouts for place in layout.places])
+        ends: dict[PartitionKey, int] = {}
+
+        def are_ends_known() -> bool:
+            places = [place for one in self.active.layouts().values() if one.is_copied for place in one.places]
+            with suppress(KafkaException):  # new partitions have no leader at first
+                ends.update(self.active.ends(places))
+            return bool(ends)
+
+        until(are_ends_known, "the active cluster answers", limit_s)
 
         def is_mirrored() -> bool:
             stored = self.progress().stored

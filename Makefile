@@ -97,7 +97,7 @@ coverage: $(DEV_STAMP) ## the unit and db tests with their coverage; fails under
 	@$(BIN)/python -m tests.coverage_gate var/coverage/report.json
 
 test: check chromium typescript php ## everything, on real services and in Chromium
-	@$(BIN)/pytest tests/e2e tests/faults tests/integration --durations=20 --numprocesses=3 --dist=loadscope --no-loadscope-reorder
+	@$(BIN)/pytest tests/e2e tests/faults tests/integration --durations=20 --numprocesses=2 --dist=loadscope --no-loadscope-reorder
 
 # Tests of ingest, lanes, control plane, readers of pages and Spark queries that start a broker.
 SECURED := tests/integration/controlplane tests/integration/ingest tests/integration/jobs tests/integration/retrier \

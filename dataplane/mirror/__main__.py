@@ -26,7 +26,7 @@ LONGEST_PAUSE_S: Final = 10.0
 
 
 class RegionMirror:
-    """Sessions of copying, one after the other: an error ends one, and the next goes on where the copies end."""
+    """Sessions of copying, one after the other: an error ends one, and the next continues where the copies end."""
 
     def __init__(self, addresses: MirrorAddresses, ended: threading.Event) -> None:
         self._active, self._standby = MirrorCluster(addresses.active), MirrorCluster(addresses.standby)

@@ -22,7 +22,7 @@ WAIT_S: Final = 0.05
 class Copier:
     """Consumer of the active cluster and producer of the standby one, in one thread.
 
-    copies: where each partition goes on. The producer's reports advance them; other threads may read them
+    copies: where the copy of each partition continues. The producer's reports advance them; other threads may read them
     lease:  without it, nothing is copied
     """
 

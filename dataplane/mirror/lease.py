@@ -1,7 +1,7 @@
 """Lease of the mirror on the standby cluster: it expires, so that a mirror that was stopped cannot write later.
 
 A failover takes a mirror for dead only after a silence that is longer than the lease and the delivery timeout of copies
-together. A process that was paused, or cut off, therefore finds its lease expired when it goes on.
+together. A process that was paused, or cut off, therefore finds its lease expired when it continues.
 """
 
 import logging
@@ -12,6 +12,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaException
 
+from dataplane.mirror.checked_thread import CheckedThread
 from dataplane.mirror.clusters import ClusterAddress, MirrorCluster, first_line
 from dataplane.mirror.positions import MirrorError
 from dataplane.mirror.records import LEASE_KEY, MirrorRecords
@@ -41,8 +42,7 @@ class MirrorLease:
         self._token, self._sent_s = b"", 0.0
         self._until_s = 0.0
         self._ended = threading.Event()
-        self._crash: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="mirror-lease", daemon=True)
+        self._thread = CheckedThread("mirror-lease", self._renew)
         self.is_promoted = False
 
     @property
@@ -69,22 +69,14 @@ class MirrorLease:
     def close(self) -> None:
         """Stop the thread."""
         self._ended.set()
-        if self._thread.ident is not None:
-            self._thread.join()
+        self._thread.join()
         if self._reader is not None:
             self._reader.close()
         self._standby.close()
 
     def check(self) -> None:
         """Raise the error that has ended the thread, if any."""
-        if self._crash is not None:
-            raise self._crash
-
-    def _run(self) -> None:
-        try:
-            self._renew()
-        except Exception as exc:
-            self._crash = exc
+        self._thread.check()
 
     def _renew(self) -> None:
         error = ""

@@ -24,7 +24,7 @@ Committed = Mapping[str, OffsetsOfGroup]  # by group
 
 
 class MirrorError(Exception):
-    """The mirror cannot go on from here; it begins a new session after a pause."""
+    """The mirror cannot continue from here; it begins a new session after a pause."""
 
 
 class DivergedError(MirrorError):

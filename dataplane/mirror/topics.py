@@ -63,7 +63,7 @@ def begin_copies(
     records: MirrorRecords,
     require: Callable[[], None],
 ) -> dict[PartitionKey, PartitionCopy]:
-    """Return where the copy of each partition goes on; fill up partitions whose first records are gone.
+    """Return where the copy of each partition continues; fill up partitions whose first records are gone.
 
     require: raises MirrorError if nothing may be written any more
 

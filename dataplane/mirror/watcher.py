@@ -9,6 +9,7 @@ from typing import Final, Literal
 import msgspec
 from confluent_kafka import KafkaException
 
+from dataplane.mirror.checked_thread import CheckedThread
 from dataplane.mirror.clusters import MirrorAddresses, MirrorCluster, first_line
 from dataplane.mirror.lease import MirrorLease
 from dataplane.mirror.positions import ConsistentCut, GroupOffset, PartitionCopy, TopicDelay, by_topic, new_offsets
@@ -40,7 +41,7 @@ class MirrorWatcher:
         self._active, self._standby = MirrorCluster(addresses.active), MirrorCluster(addresses.standby)
         self._clock = SteadyClock()
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="mirror-watcher", daemon=True)
+        self._thread = CheckedThread("mirror-watcher", self._watch)
         self._layouts: Mapping[str, TopicLayout] = {}
         self._copies: Mapping[PartitionKey, PartitionCopy] = {}
         self._delays: dict[str, TopicDelay] = {}
@@ -51,14 +52,13 @@ class MirrorWatcher:
         self._before: MirrorProgress | None = None  # of the mirror that ran before, until a session runs
         self._due: dict[Callable[[], None], float] = {}
         self._error = ""  # of the last look
-        self._crash: Exception | None = None
         self._reported = ""
         self.problem, self.diverged = "starting", ""
         self.has_new_layout = False
 
     def resume(self, progress: MirrorProgress | None) -> None:
         """Start the thread, once: a mirror that cannot copy reports what the one before it had reached."""
-        if self._thread.ident is None:
+        if not self._thread.was_started:
             self._before = progress
             if progress is not None:
                 self.diverged, self._checkpoint_us = progress.diverged, progress.checkpoint_us
@@ -79,8 +79,8 @@ class MirrorWatcher:
     def close(self) -> None:
         """Stop the thread, and report a last time that the mirror has stopped."""
         self._ended.set()
-        if self._thread.ident is not None:
-            self._thread.join()
+        self._thread.join()
+        if self._thread.was_started:
             try:
                 self._report("stopped")
             except KafkaException as exc:
@@ -105,14 +105,7 @@ class MirrorWatcher:
 
     def check(self) -> None:
         """Raise the error that has ended the thread, if any."""
-        if self._crash is not None:
-            raise self._crash
-
-    def _run(self) -> None:
-        try:
-            self._watch()
-        except Exception as exc:
-            self._crash = exc
+        self._thread.check()
 
     def _watch(self) -> None:
         while not self._ended.wait(LOOK_S):

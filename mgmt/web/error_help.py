@@ -13,8 +13,8 @@ from mgmt.web.problems import PROBLEMS
 
 API: Final = "the API"
 INGEST: Final = "ingest"
-# What to do about refusals that no page of a source explains.
-_TODO: Final[Mapping[str, str]] = {
+# Advice on refusals that no page of a source explains.
+_ADVICE: Final[Mapping[str, str]] = {
     "key-missing": "Send the API key of a source: `Authorization: Bearer psk_...`. The pipe's page shows its sources.",
     "key-invalid": "Check that the key was copied whole, or create a new one under Sources and destinations.",
     "key-expired": "Create a new key under Sources and destinations, and send it instead.",
@@ -46,7 +46,7 @@ def help_on(code: str) -> list[ErrorHelp]:
         problem = PROBLEMS[code]
         found.append(ErrorHelp(API, problem.title, problem.meaning, problem.status))
     if code in TITLES:
-        found.append(ErrorHelp(INGEST, TITLES[code], _TODO[code] if code in _TODO else REASONS[code].todo))
+        found.append(ErrorHelp(INGEST, TITLES[code], _ADVICE[code] if code in _ADVICE else REASONS[code].todo))
     return found
 
 

@@ -11,7 +11,7 @@ from tests.e2e.look import Complaints, sign_in
 
 RECEIVER = "http://127.0.0.1:8999/crm"  # nothing listens, and nothing is sent
 ROWS = "[...document.querySelectorAll('.tabs a')].map(tab => tab.getBoundingClientRect().top)"
-# Whether the current tab is within the window, and by how much the tabs are wider than their bar.
+# Position of the current tab in the window, and the excess width of the tabs over their bar.
 CURRENT = """() => {
     const bar = document.querySelector('.tabs'), tab = bar.querySelector('[aria-current]').getBoundingClientRect();
     return [tab.left >= 0 && tab.right <= window.innerWidth, bar.scrollWidth - bar.clientWidth];

@@ -1,23 +1,20 @@
 """Every process of the whole box serves exactly the metrics that the list promises for it."""
 
 import http.client
-import re
-import urllib.request
 from contextlib import closing
 
 from dataplane.metrics import METRICS
 from localbox.catalogue import SHOWN
 from localbox.testing import Box
 from tests.support.plane import until
+from tests.support.served_metrics import served_metrics
 
 RUNNING = [process for process in SHOWN if process != "mirror"]  # which needs a second cluster; see its fault tests
 
 
 def served(box: Box, process: str) -> set[str]:
     """Return the metric names at the process's own port."""
-    port = int(box.env["PENSTOCK_METRICS_PORT"]) + SHOWN.index(process)
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-        return set(re.findall(r"^# TYPE (\S+) ", answer.read().decode(), re.MULTILINE)) - {"python_info"}
+    return served_metrics(int(box.env["PENSTOCK_METRICS_PORT"]) + SHOWN.index(process))
 
 
 def part_of(process: str) -> str:

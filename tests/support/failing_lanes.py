@@ -280,9 +280,6 @@ class AnsweringSender:
         self._begun = [token for token in self._begun if not wanted(token)]
         return cancelled
 
-    def cancel_all(self) -> list[Any]:
-        return self.cancel(lambda _token: True)
-
     def close(self) -> None:
         self._begun = []
 

@@ -1,11 +1,9 @@
 """Two Kafka clusters, and the mirror between them as a process that a test may kill."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +18,7 @@ from localbox.ports import free_ports
 from localbox.settings import ROOT
 from tests.support.broker import Broker
 from tests.support.plane import until
+from tests.support.served_metrics import served_metrics
 
 
 class MirrorProcess:
@@ -46,11 +45,9 @@ class MirrorProcess:
     def served(self) -> set[str]:
         """Return the names of the metrics that the mirror serves; none while it starts."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=10) as answer:
-                text = answer.read().decode()
+            return served_metrics(self._port)
         except OSError:
             return set()
-        return set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE)) - {"python_info"}
 
     @property
     def pid(self) -> int:

@@ -13,8 +13,8 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from tempfile import NamedTemporaryFile
 from typing import Any, Final, Self
 
@@ -237,18 +237,18 @@ class ConnectionPool:
 
 def _look_up(host: str, port: int, future: "asyncio.Future[list[str]]", loop: asyncio.AbstractEventLoop) -> None:
     """Resolve a host in a thread of its own, which a slow name server keeps from no other host."""
+    found: list[str] | Exception
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        end: Callable[[], None] = lambda: future.set_result([str(one[4][0]) for one in found])  # noqa: E731
+        found = [str(one[4][0]) for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
     except UnicodeError:
-        end = lambda: future.set_exception(OSError("not a host name"))  # noqa: E731
+        found = OSError("not a host name")
     except Exception as exc:
-        error = exc
-        end = lambda: future.set_exception(error)  # noqa: E731
-    try:
-        loop.call_soon_threadsafe(end)
-    except RuntimeError:
-        return  # the sender was closed
+        found = exc
+    with suppress(RuntimeError):  # the sender was closed
+        if isinstance(found, Exception):
+            loop.call_soon_threadsafe(future.set_exception, found)
+        else:
+            loop.call_soon_threadsafe(future.set_result, found)
 
 
 def forget_environment() -> None:

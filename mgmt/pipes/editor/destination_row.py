@@ -22,6 +22,7 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "s3": ("url", "region", "access_key_id", "prefix"),
     "postgres": ("host", "port", "database", "user", "schema", "table", "columns", "key", "on_conflict", "ca"),
 }  # fmt: skip
+TYPED: Final = tuple(dict.fromkeys(field for fields in KINDS.values() for field in fields))  # of any kind
 # Formats of the encoding that each kind may have.
 ENCODING_FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
     "http": ("avro", "confluent"), "topic": ("avro", "confluent"), "lake": ("columns",), "table": (), "s3": (),

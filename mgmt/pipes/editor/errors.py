@@ -3,11 +3,12 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Final
 
 from dataplane.spec.names import NAME_PATTERN
-from mgmt.pipes.editor.destination_row import DestinationRow
-from mgmt.pipes.editor.draft import Draft, SourceRow
+from mgmt.pipes.editor.destination_row import TYPED, DestinationRow
+from mgmt.pipes.editor.draft import SOURCE_KINDS, Draft, SourceRow
 
 WHOLE: Final = ""
 URL_NEEDED: Final = "Enter a URL that begins with https:// or http://"
@@ -83,30 +84,7 @@ _PARTS: Final = (
     "otherwise",
     "destination",
 )
-_OWN_FIELDS: Final = (
-    "event_time",
-    "key",
-    "id",
-    "sequence",
-    "url",
-    "region",
-    "access_key_id",
-    "table",
-    "prefix",
-    "events",
-    "host",
-    "port",
-    "database",
-    "user",
-    "schema",
-    "columns",
-    "on_conflict",
-    "ca",
-    "compacted",
-    "remove_when",
-    "forward_headers",
-    "from",
-)
+_OWN_FIELDS: Final = frozenset({*chain(*SOURCE_KINDS.values()), *TYPED, "forward_headers", "from"})
 _FIELD_OF: Final = {"encoding": "format", "original_body": "format", "template.body": "body"} | {
     f"encoding.{name}": name for name in ("format", "subject", "version")
 }

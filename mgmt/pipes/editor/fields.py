@@ -11,6 +11,7 @@ from mgmt.pipes.editor.destination_row import (
     KINDS,
     ORIGINAL,
     STARTS_IN_PAST,
+    TYPED,
     DestinationRow,
     column_lines,
     kept_fields,
@@ -299,7 +300,7 @@ def _destination(make: _Maker, draft: Draft, row: DestinationRow) -> FormRow:
     fields += encoding.values()
     hidden = {name: getattr(row, name) for name in ("format", "subject", "version") if name not in encoding}
     posted = {field.name.partition(".")[2] for field in fields}
-    kept = (*shown, "compacted", *KINDS["s3"], "object_format", *KINDS["postgres"], "forward_headers", "body")
+    kept = (*TYPED, "object_format", "forward_headers", "body")
     hidden |= {"was": row.was} | {name: getattr(row, name) for name in kept if name not in posted}
     if row.kind in STARTS_IN_PAST:
         about = {"of": "beginning", "example": "earliest", "hint": BEGINNING_HINT}

@@ -1,7 +1,7 @@
 """Draft from a posted editor form. No database."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Final
 
 from django.http import QueryDict
@@ -22,35 +22,7 @@ from mgmt.pipes.editor.draft import (
 from mgmt.pipes.editor.steps import StepRow
 from mgmt.sandbox import checked_spec_of
 
-_OF_DESTINATION: Final = (
-    "name",
-    "was",
-    "kind",
-    "url",
-    "region",
-    "access_key_id",
-    "prefix",
-    "object_format",
-    "table",
-    "key",
-    "host",
-    "port",
-    "database",
-    "user",
-    "schema",
-    "columns",
-    "on_conflict",
-    "ca",
-    "compacted",
-    "remove_when",
-    "test",
-    "format",
-    "subject",
-    "version",
-    "forward_headers",
-    "body",
-    "beginning",
-)
+_OF_DESTINATION: Final = tuple(field.name for field in fields(DestinationRow) if field.name != "steps")
 _OF_SOURCE: Final = ("name", "was", "kind", *SOURCE_PATHS, "table", "start", "prefix", "events")
 MODES: Final = (EVERYTHING, "first", "all")
 

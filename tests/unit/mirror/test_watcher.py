@@ -1,4 +1,4 @@
-"""What the watcher commits on the standby cluster, with clusters of which a test sets the answers."""
+"""Offsets that the watcher commits on the standby cluster, with clusters whose answers a test sets."""
 
 import time
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
 """Clients of the active and of the standby cluster. One thread uses a `MirrorCluster`; each makes its own."""
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -39,6 +40,11 @@ RECORDS_MAX_BYTES: Final = 16 * 1024 * 1024  # of a record on the mirror's topic
 AWAY: Final = frozenset(
     {KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE}
 )
+# Errors of a broker while the coordinator of a group starts or moves to it. The client returns them.
+COORDINATOR_MOVES: Final = frozenset(
+    {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
+)
+COORDINATOR_S: Final = 5.0
 _GROUP: Final = "penstock-mirror"  # required by the client; nothing is committed for it
 
 
@@ -147,8 +153,8 @@ class MirrorCluster:
 
     def committed(self, group: str, places: Iterable[PartitionKey]) -> dict[PartitionKey, GroupOffset]:
         """Return the committed offsets of a group, negative where it has none."""
-        found = self.group(group).committed([TopicPartition(*place) for place in places], timeout=REQUEST_S)
-        raise_first_error(found)
+        asked = [TopicPartition(*place) for place in places]
+        found = ask_coordinator(lambda: self.group(group).committed(asked, timeout=REQUEST_S))
         return {(one.topic, one.partition): GroupOffset(int(one.offset), one.metadata or "") for one in found}
 
     def commit(self, group: str, offsets: OffsetsOfGroup) -> None:
@@ -280,6 +286,25 @@ class MirrorCluster:
         )
         raise_first_error(found)
         return {(one.topic, one.partition): int(one.offset) for one in found}
+
+
+def ask_coordinator(
+    request: Callable[[], list[TopicPartition]], limit_s: float = COORDINATOR_S, pause_s: float = 0.1
+) -> list[TopicPartition]:
+    """Send a request about the offsets of a group, and repeat it while the group's coordinator starts or moves.
+
+    Raises KafkaException: another error of the request or of a partition, or the coordinator's after `limit_s`.
+    """
+    give_up_at = time.monotonic() + limit_s
+    while True:
+        try:
+            found = request()
+            raise_first_error(found)
+            return found
+        except KafkaException as exc:
+            if exc.args[0].code() not in COORDINATOR_MOVES or time.monotonic() >= give_up_at:
+                raise
+        time.sleep(pause_s)
 
 
 def _own_settings(entries: Mapping[str, Any]) -> dict[str, str]:

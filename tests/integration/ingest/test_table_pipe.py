@@ -21,7 +21,7 @@ from tests.support.lane_plane import LanePlane
 from tests.support.plane import until
 
 pytestmark = pytest.mark.timeout(900)
-PIPE, TABLE = "push", "users"
+PIPE, TABLE = "pipe_push", "users"  # roles of a secured Kafka expect the ids of real pipes
 KEYS: Final = ("u-1", "u-2", "u-3")
 FEED: Final = {"type": "topic", "compacted": True, "partitions": 1, "remove_when": "body.operation == 'delete'"}
 

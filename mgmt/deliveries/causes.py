@@ -224,7 +224,8 @@ ALL: Final = (
     _final(
         Cause.ROW_REFUSED,
         "the database refused the row",
-        "A value does not fit the type of its column or breaks a constraint. The other rows of the batch are inserted.",
+        "A value does not fit the type of its column or breaks a constraint, or a row-level security policy refuses "
+        "the row. The other rows of the batch are inserted.",
         "The SQLSTATE and the names of column and constraint show which value it is.",
         "Publish a revision whose columns and steps produce rows that fit, or change the table.",
     ),

@@ -162,6 +162,11 @@ POLICY = (
     "ALTER TABLE events ENABLE ROW LEVEL SECURITY",
     "CREATE POLICY positive ON events TO writer USING (true) WITH CHECK (n > 0)",
 )
+RIGHT = (
+    "CREATE OR REPLACE FUNCTION ask() RETURNS trigger LANGUAGE plpgsql AS"
+    " $$ BEGIN IF NEW.n < 1 THEN RAISE 'no right' USING ERRCODE = '42501'; END IF; RETURN NEW; END $$",
+    "CREATE TRIGGER ask BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION ask()",
+)
 DAMAGE = (
     "CREATE OR REPLACE FUNCTION damage() RETURNS trigger LANGUAGE plpgsql AS"
     " $$ BEGIN IF NEW.n < 1 THEN RAISE 'broken' USING ERRCODE = 'XX002'; END IF; RETURN NEW; END $$",
@@ -173,6 +178,7 @@ DAMAGE = (
     ("statements", "words"),
     [
         pytest.param(POLICY, "SQLSTATE 42501 InsufficientPrivilege", id="row-level security"),
+        pytest.param(RIGHT, "SQLSTATE 42501 InsufficientPrivilege", id="trigger without a right"),
         pytest.param(DAMAGE, "SQLSTATE XX002 IndexCorrupted", id="internal error"),
     ],
 )
@@ -190,7 +196,7 @@ def test_row_is_refused_alone_although_its_error_is_not_about_rows(
 
 @pytest.mark.parametrize(
     ("statements", "verdict"),
-    [pytest.param(POLICY, DATABASE_REFUSED, id="row-level security"), pytest.param(DAMAGE, DATABASE_ERROR, id="XX")],
+    [pytest.param(RIGHT, DATABASE_REFUSED, id="42501 of a trigger"), pytest.param(DAMAGE, DATABASE_ERROR, id="XX")],
 )
 def test_rows_are_retried_if_none_is_accepted_and_their_error_is_not_about_rows(
     server: PostgresServer,
@@ -204,6 +210,23 @@ def test_rows_are_retried_if_none_is_accepted_and_their_error_is_not_about_rows(
             connection.execute(statement)
     answer = insert(sender, to, *(row(n, n=0) for n in range(3)))
     assert (answer.verdict, answer.parts) == (verdict, ())
+
+
+@pytest.mark.parametrize(
+    "using",
+    [pytest.param("true", id="the new row"), pytest.param("note IS NULL", id="the row that it would replace")],
+)
+def test_row_that_a_policy_refuses_is_dead_although_it_is_alone(
+    server: PostgresServer, sender: PostgresSender, to: PostgresDestination, using: str
+):
+    with server.admin() as connection:
+        connection.execute("INSERT INTO events VALUES (1, 0, 1, 'kept')")
+        connection.execute("ALTER TABLE events ENABLE ROW LEVEL SECURITY")
+        check = "n > 0" if using == "true" else "true"
+        connection.execute(f"CREATE POLICY limited ON events FOR ALL TO writer USING ({using}) WITH CHECK ({check})")
+    answer = insert(sender, changed(to, on_conflict="update"), row(1, n=0))
+    assert (answer.verdict, answer.message) == (ROW_REFUSED, "SQLSTATE 42501 InsufficientPrivilege")
+    assert server.rows("SELECT n, note FROM events") == [(1, "kept")]
 
 
 def test_right_that_is_revoked_within_a_batch_dead_letters_nothing(
@@ -246,12 +269,14 @@ def test_wrong_configuration_is_refused_with_its_reason(
     assert words in answer.message
 
 
+@pytest.mark.parametrize("policy", [pytest.param((), id="no policy"), pytest.param(POLICY, id="row-level security")])
 def test_user_without_the_right_to_insert_is_refused(
-    server: PostgresServer, sender: PostgresSender, to: PostgresDestination
+    server: PostgresServer, sender: PostgresSender, to: PostgresDestination, policy: tuple[str, ...]
 ):
     with server.admin() as connection:
-        connection.execute("REVOKE INSERT ON events FROM writer")
-    answer = insert(sender, to, row(1))
+        for statement in (*policy, "REVOKE INSERT ON events FROM writer"):
+            connection.execute(statement)
+    answer = insert(sender, to, row(1, n=0))
     assert (answer.verdict, "42501 InsufficientPrivilege" in answer.message) == (DATABASE_REFUSED, True)
 
 

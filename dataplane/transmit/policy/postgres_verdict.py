@@ -17,6 +17,9 @@ _CONFIGURATION: Final = frozenset({"0A", "0L", "0P", "28", "3D", "3F", "42"})
 # system error, snapshot too old, configuration file, foreign data wrapper, internal error.
 _TEMPORARY: Final = frozenset({"08", "25", "2D", "40", "53", "55", "57", "58", "72", "F0", "HV", "XX"})
 _TIMEOUT_CODE: Final = "57014"  # query canceled: by statement_timeout
+# The same code and routine of the server for each row that a row-level security policy refuses. A missing right has the
+# code, too, but another routine (aclcheck_error). The text would do, were it not translated (lc_messages).
+_ROW_POLICY: Final = ("42501", "ExecWithCheckOptions")
 _BUSY: Final = re.compile(r"too many|connection slots|starting up|shutting down|recovery|not yet accepting|terminating")
 _FAILED: Final = re.compile(r'^connection failed: |connection to server at "[^"]*"(?: \([^)]*\))?, port \d+ failed: ')
 
@@ -33,10 +36,15 @@ _TLS: Final = DeliveryVerdict(DeliveryOutcome.RECOVERABLE, Cause.TLS)
 _TLS_CERTIFICATE: Final = DeliveryVerdict(DeliveryOutcome.RECOVERABLE, Cause.TLS_CERTIFICATE)
 
 
-def judge_sqlstate(sqlstate: str) -> DeliveryVerdict:
-    """Return the verdict for the SQLSTATE of a failed statement; "" if the connection was lost."""
+def judge_sqlstate(sqlstate: str, routine: str = "") -> DeliveryVerdict:
+    """Return the verdict for the SQLSTATE of a failed statement; "" if the connection was lost.
+
+    `routine` is the server's function that reports the error, "" if the server does not name it.
+    """
     if not sqlstate:
         return RESET
+    if (sqlstate, routine) == _ROW_POLICY:
+        return ROW_REFUSED
     if sqlstate == _TIMEOUT_CODE:
         return TIMEOUT
     if sqlstate[:2] in _CONFIGURATION:
@@ -47,7 +55,8 @@ def judge_sqlstate(sqlstate: str) -> DeliveryVerdict:
 def may_be_about_a_row(sqlstate: str) -> bool:
     """Return True if a row may cause the error although its code is not about rows.
 
-    Row-level security policies (42501), values that name objects, and damaged indexes (XX) refuse some rows only.
+    Triggers (42501), values that name objects, and damaged indexes (XX) refuse some rows only; so do row-level security
+    policies of servers that do not name the routine.
     """
     return sqlstate[:2] in _CONFIGURATION or sqlstate[:2] == "XX"
 

@@ -72,7 +72,7 @@ class Insertion:
                 await self._insert(link, b"[" + b",".join(self._rows[start:end]) + b"]")
             except psycopg.Error as exc:
                 is_open = await _rolled_back(link)
-                if is_open and await self._is_about_a_row(link, exc.sqlstate or "", end - start):
+                if is_open and await self._is_about_a_row(link, exc, end - start):
                     self._refuse(start, end, exc)
                 else:
                     self.give_up(*self._judge(exc))
@@ -92,7 +92,7 @@ class Insertion:
 
     def _judge(self, exc: psycopg.Error) -> tuple[DeliveryVerdict, str]:
         """Return the outcome of an error that is not about a row. A row's error is lost with the connection."""
-        verdict = judge_sqlstate(exc.sqlstate or "")
+        verdict = _verdict_of(exc)
         if not exc.sqlstate or verdict is ROW_REFUSED:
             return self.loss
         return verdict, describe(exc, exc.sqlstate, verdict)
@@ -103,8 +103,7 @@ class Insertion:
             middle = (start + end) // 2
             self._waiting.extendleft([(middle, end), (start, middle)])
             return
-        sqlstate = exc.sqlstate or ""
-        verdict, message = judge_sqlstate(sqlstate), describe(exc, sqlstate, ROW_REFUSED)
+        verdict, message = _verdict_of(exc), describe(exc, exc.sqlstate or "", ROW_REFUSED)
         if verdict is not ROW_REFUSED:
             self._unsure.append(len(self.parts))
         self.parts.append(ResponsePart(start, end, verdict, message))
@@ -112,14 +111,14 @@ class Insertion:
         if self._refused >= MAX_REFUSED:
             self.give_up(DATABASE_REFUSED, f"{MAX_REFUSED} rows in a row are refused: {message}")
 
-    async def _is_about_a_row(self, link: AsyncConnection[Any], sqlstate: str, rows: int) -> bool:
+    async def _is_about_a_row(self, link: AsyncConnection[Any], exc: psycopg.Error, rows: int) -> bool:
         """Return True if a row causes the error: the statement succeeds without any, so its names and rights are good.
 
         Halves are not tested, because each ends in a test of a single row or succeeds.
         """
-        if judge_sqlstate(sqlstate) is ROW_REFUSED:
+        if _verdict_of(exc) is ROW_REFUSED:
             return True
-        if not may_be_about_a_row(sqlstate):
+        if not may_be_about_a_row(exc.sqlstate or ""):
             return False
         if rows > 1 and self._accepts_none:
             return True
@@ -152,6 +151,10 @@ async def _rolled_back(link: AsyncConnection[Any]) -> bool:
     except psycopg.Error:
         return False
     return True
+
+
+def _verdict_of(exc: psycopg.Error) -> DeliveryVerdict:
+    return judge_sqlstate(exc.sqlstate or "", exc.diag.source_function or "")
 
 
 def describe(exc: psycopg.Error, sqlstate: str, verdict: DeliveryVerdict) -> str:

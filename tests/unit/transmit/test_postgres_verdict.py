@@ -3,8 +3,10 @@
 import pytest
 
 from dataplane.causes import Cause
-from dataplane.transmit.policy.delivery_verdict import DeliveryOutcome
+from dataplane.transmit.policy.delivery_verdict import DeliveryOutcome, DeliveryVerdict
 from dataplane.transmit.policy.postgres_verdict import (
+    DATABASE_REFUSED,
+    ROW_REFUSED,
     connect_failure,
     judge_connect_failure,
     judge_sqlstate,
@@ -52,6 +54,20 @@ AT: str = 'connection failed: connection to server at "203.0.113.9", port 5432 f
 def test_sqlstate_decides_the_verdict(sqlstate: str, outcome: DeliveryOutcome, cause: Cause):
     verdict = judge_sqlstate(sqlstate)
     assert (verdict.outcome, verdict.cause) == (outcome, cause)
+
+
+@pytest.mark.parametrize(
+    ("routine", "verdict"),
+    [
+        pytest.param("ExecWithCheckOptions", ROW_REFUSED, id="row-level security policy"),
+        pytest.param("aclcheck_error", DATABASE_REFUSED, id="missing right"),
+        pytest.param("exec_stmt_raise", DATABASE_REFUSED, id="trigger"),
+        pytest.param("", DATABASE_REFUSED, id="not named by the server"),
+    ],
+)
+def test_routine_distinguishes_a_refused_row_from_a_missing_right(routine: str, verdict: DeliveryVerdict):
+    assert judge_sqlstate("42501", routine) is verdict
+    assert judge_sqlstate("42P01", routine) is DATABASE_REFUSED
 
 
 @pytest.mark.parametrize(

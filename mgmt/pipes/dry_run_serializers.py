@@ -52,7 +52,7 @@ class NodeOut(serializers.Serializer[Any]):
 
 
 class OutboundRequestOut(serializers.Serializer[Any]):
-    """Request that would be sent, without secrets."""
+    """Request that would be sent, without secrets; with a `cause`, the message would be dead-lettered instead."""
 
     destination = serializers.CharField()
     id = serializers.CharField()
@@ -61,6 +61,9 @@ class OutboundRequestOut(serializers.Serializer[Any]):
     headers = serializers.ListField(child=serializers.CharField())
     body = serializers.CharField()
     note = serializers.CharField(help_text="How the real request differs if it is sent as part of a batch.")
+    cause = serializers.CharField(
+        help_text="Why the message would be dead-lettered instead, such as row; empty if it would be sent."
+    )
 
 
 class DryRunOut(serializers.Serializer[Any]):

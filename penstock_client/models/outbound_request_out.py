@@ -16,7 +16,7 @@ T = TypeVar("T", bound="OutboundRequestOut")
 
 @_attrs_define
 class OutboundRequestOut:
-    """Request that would be sent, without secrets.
+    """Request that would be sent, without secrets; with a `cause`, the message would be dead-lettered instead.
 
     Attributes:
         destination (str): Name of the destination in the spec.
@@ -26,6 +26,7 @@ class OutboundRequestOut:
         headers (list[str]): Header lines of the request; secrets are shown as ***.
         body (str): Body as text.
         note (str): How the real request differs if it is sent as part of a batch.
+        cause (str): Why the message would be dead-lettered instead, such as row; empty if it would be sent.
     """
 
     destination: str
@@ -35,6 +36,7 @@ class OutboundRequestOut:
     headers: list[str]
     body: str
     note: str
+    cause: str
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -52,6 +54,8 @@ class OutboundRequestOut:
 
         note = self.note
 
+        cause = self.cause
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -63,6 +67,7 @@ class OutboundRequestOut:
                 "headers": headers,
                 "body": body,
                 "note": note,
+                "cause": cause,
             }
         )
 
@@ -85,6 +90,8 @@ class OutboundRequestOut:
 
         note = d.pop("note")
 
+        cause = d.pop("cause")
+
         outbound_request_out = cls(
             destination=destination,
             id=id,
@@ -93,6 +100,7 @@ class OutboundRequestOut:
             headers=headers,
             body=body,
             note=note,
+            cause=cause,
         )
 
         outbound_request_out.additional_properties = d

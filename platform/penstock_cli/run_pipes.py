@@ -25,13 +25,14 @@ def run_validate(file: Path, sample: str, source: str, tenant: str, *, as_json: 
         )
         return
     result = _dry_run(document, _sample(sample), source, connect(profile), tenant)
-    dead = [one for node in result.nodes for one in node.results if str(one.outcome) == "dead"]
+    ended = [one for node in result.nodes for one in node.results if str(one.outcome) == "dead"]
+    dead = [one.detail or one.cause for one in ended] + [one.note for one in result.requests if one.cause]
     if as_json:
         write_json(result)
     else:
         _show_dry_run(result)
     if dead:
-        raise CliError(f"the sample fails: {dead[0].detail or dead[0].cause}", hint="Nothing was sent.")
+        raise CliError(f"the sample fails: {dead[0]}", hint="Nothing was sent.")
 
 
 def run_diff(file: Path, tenant: str, *, as_json: bool, profile: str) -> None:
@@ -138,4 +139,5 @@ def _show_dry_run(result: Any) -> None:
             reason = f": {one.detail or one.cause}" if one.detail or one.cause else ""
             write(f"{node.node}: {one.outcome}{reason}  {one_line(one.body, 200)}".rstrip())
     for request in result.requests:
-        write(f"{request.destination}: {request.method} {request.url}  {one_line(request.body, 200)}")
+        shown = request.note if request.cause else f"{request.method} {request.url}  {one_line(request.body, 200)}"
+        write(f"{request.destination}: {shown}")

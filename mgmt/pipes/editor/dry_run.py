@@ -137,14 +137,20 @@ def pretty(body: str) -> str:
 
 def _summary(run: DryRun) -> str:
     took_ms = sum(trace.took_us for trace in run.nodes) / 1_000
-    ends = [one for trace in run.nodes for one in trace.results if one.outcome != "passed"]
-    parts = [f"{len(run.requests)} request{'' if len(run.requests) == 1 else 's'} would be sent"]
-    parts += [
-        f"{len(named)} {what}" for what in ("filtered", "dead") if (named := [e for e in ends if e.outcome == what])
-    ]
+    ended = [one.outcome for trace in run.nodes for one in trace.results]
+    sent = sum(not request.cause for request in run.requests)
+    counts = ((ended.count("filtered"), " filtered"), (_dead(run), f" dead letter{'' if _dead(run) == 1 else 's'}"))
+    parts = [f"{sent} request{'' if sent == 1 else 's'} would be sent", *(f"{n}{what}" for n, what in counts if n)]
     return f"{', '.join(parts)} · {took_ms:.1f} ms"
 
 
+def _dead(run: DryRun) -> int:
+    """Return the number of dead letters: of nodes, and of requests that could not be rendered."""
+    results = [one for trace in run.nodes for one in trace.results]
+    return sum(one.outcome == "dead" for one in results) + sum(bool(request.cause) for request in run.requests)
+
+
 def _state(run: DryRun) -> str:
-    outcomes: set[Any] = {one.outcome for trace in run.nodes for one in trace.results}
-    return "bad" if "dead" in outcomes else "fine" if run.requests else "off"
+    if _dead(run):
+        return "bad"
+    return "fine" if run.requests else "off"

@@ -230,6 +230,21 @@ def test_validate_runs_the_sample_and_fails_for_a_message_that_fails(cli: Cli):
     assert "the sample fails" in cli.run("validate", EXAMPLE, "--sample", sample, code=1).stderr
 
 
+def test_validate_fails_for_a_request_that_cannot_be_rendered(cli: Cli):
+    path = cli.folder / "pipe.yaml"
+    crm = {"type": "http", "url": "https://crm.example.com/in", "template": {"path": "/${body.id}"}}
+    spec = {"sources": {"web": {}}, "destinations": {"crm": crm}}
+    path.write_text(json.dumps({"kind": "Pipe", "name": "shop", "spec": spec}))
+    sample = cli.folder / "event.json"
+    sample.write_text('{"id": 7}')
+    assert "crm: POST https://crm.example.com/7" in cli.run("validate", path, "--sample", sample).stdout
+    sample.write_text("{}")
+    failed = cli.run("validate", path, "--sample", sample, code=1)
+    assert "crm: not sent; the message would be dead-lettered: template: path: no such field: id" in failed.stdout
+    assert "POST" not in failed.stdout
+    assert "the sample fails: not sent" in failed.stderr
+
+
 def test_narrow_token_is_refused_with_the_scope_that_is_needed(cli: Cli, tenant: Tenant, alice: User):
     read_only = token_of(tenant, alice, "read")
     refused = cli.run("apply", EXAMPLE, "--yes", code=3, env={"PENSTOCK_TOKEN": read_only, "PENSTOCK_URL": cli.url})

@@ -39,6 +39,13 @@ def test_dry_run_returns_nodes_and_requests_and_writes_nothing(alices: APIClient
     assert not PipeRevision.objects.exists()
 
 
+def test_request_that_would_be_a_dead_letter_has_its_cause(alices: APIClient, a_spec: MakeSpec):
+    path = {"type": "http", "url": "https://crm.example.com/in", "template": {"path": "/${body.id}"}}
+    spec = {**a_spec(), "destinations": {"crm": path}}
+    causes = [post(alices, spec=spec, event=event).json()["requests"][0]["cause"] for event in ({"id": 7}, {})]
+    assert causes == ["", "template"]
+
+
 @pytest.mark.parametrize(
     ("body", "pointer", "words"),
     [

@@ -108,7 +108,10 @@ class ReplayOut(serializers.Serializer[Any]):
         source="backfill.destination",
         allow_null=True,
         default=None,
-        help_text="Name of the new destination, if it is a backfill.",
+        help_text="Name of the new destination, if it is a backfill; `backfill_id` names the backfill.",
+    )
+    backfill_id = serializers.CharField(
+        source="backfill.id", allow_null=True, default=None, help_text="Id of the backfill, if it is the replay of one."
     )
     repeats = serializers.CharField(
         source="repeats_id", allow_null=True, help_text="Id of the replay whose failed events it repeats."
@@ -216,6 +219,7 @@ REPLAY_EXAMPLE: Final[dict[str, Any]] = {
     "rehearsal": False,
     "revisions": [],
     "backfill": None,
+    "backfill_id": None,
     "repeats": None,
     "by": "alice",
     "created_at": "2026-11-27T09:15:04Z",

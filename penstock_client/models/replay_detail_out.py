@@ -57,7 +57,9 @@ class ReplayDetailOut:
         size_bytes (int): Size of the bodies sent, or that would be sent.
         error (str): Why it waits or failed, or from when on the log has the events if the first ones have expired.
         account (ReplayAccountOut): Account of a replay: the messages of the selected events by bin.
-        backfill (None | str | Unset): Name of the new destination, if it is a backfill.
+        backfill (None | str | Unset): Name of the new destination, if it is a backfill; `backfill_id` names the
+            backfill.
+        backfill_id (None | str | Unset): Id of the backfill, if it is the replay of one.
         by (None | str | Unset): User who requested it; null if Penstock did or the user was deleted.
     """
 
@@ -88,6 +90,7 @@ class ReplayDetailOut:
     error: str
     account: ReplayAccountOut
     backfill: None | str | Unset = UNSET
+    backfill_id: None | str | Unset = UNSET
     by: None | str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
@@ -167,6 +170,12 @@ class ReplayDetailOut:
         else:
             backfill = self.backfill
 
+        backfill_id: None | str | Unset
+        if isinstance(self.backfill_id, Unset):
+            backfill_id = UNSET
+        else:
+            backfill_id = self.backfill_id
+
         by: None | str | Unset
         if isinstance(self.by, Unset):
             by = UNSET
@@ -207,6 +216,8 @@ class ReplayDetailOut:
         )
         if backfill is not UNSET:
             field_dict["backfill"] = backfill
+        if backfill_id is not UNSET:
+            field_dict["backfill_id"] = backfill_id
         if by is not UNSET:
             field_dict["by"] = by
 
@@ -328,6 +339,15 @@ class ReplayDetailOut:
 
         backfill = _parse_backfill(d.pop("backfill", UNSET))
 
+        def _parse_backfill_id(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        backfill_id = _parse_backfill_id(d.pop("backfill_id", UNSET))
+
         def _parse_by(data: object) -> None | str | Unset:
             if data is None:
                 return data
@@ -365,6 +385,7 @@ class ReplayDetailOut:
             error=error,
             account=account,
             backfill=backfill,
+            backfill_id=backfill_id,
             by=by,
         )
 

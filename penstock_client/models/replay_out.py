@@ -55,7 +55,9 @@ class ReplayOut:
         failed (int): Messages that failed in a step.
         size_bytes (int): Size of the bodies sent, or that would be sent.
         error (str): Why it waits or failed, or from when on the log has the events if the first ones have expired.
-        backfill (None | str | Unset): Name of the new destination, if it is a backfill.
+        backfill (None | str | Unset): Name of the new destination, if it is a backfill; `backfill_id` names the
+            backfill.
+        backfill_id (None | str | Unset): Id of the backfill, if it is the replay of one.
         by (None | str | Unset): User who requested it; null if Penstock did or the user was deleted.
     """
 
@@ -85,6 +87,7 @@ class ReplayOut:
     size_bytes: int
     error: str
     backfill: None | str | Unset = UNSET
+    backfill_id: None | str | Unset = UNSET
     by: None | str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
@@ -161,6 +164,12 @@ class ReplayOut:
         else:
             backfill = self.backfill
 
+        backfill_id: None | str | Unset
+        if isinstance(self.backfill_id, Unset):
+            backfill_id = UNSET
+        else:
+            backfill_id = self.backfill_id
+
         by: None | str | Unset
         if isinstance(self.by, Unset):
             by = UNSET
@@ -200,6 +209,8 @@ class ReplayOut:
         )
         if backfill is not UNSET:
             field_dict["backfill"] = backfill
+        if backfill_id is not UNSET:
+            field_dict["backfill_id"] = backfill_id
         if by is not UNSET:
             field_dict["by"] = by
 
@@ -318,6 +329,15 @@ class ReplayOut:
 
         backfill = _parse_backfill(d.pop("backfill", UNSET))
 
+        def _parse_backfill_id(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        backfill_id = _parse_backfill_id(d.pop("backfill_id", UNSET))
+
         def _parse_by(data: object) -> None | str | Unset:
             if data is None:
                 return data
@@ -354,6 +374,7 @@ class ReplayOut:
             size_bytes=size_bytes,
             error=error,
             backfill=backfill,
+            backfill_id=backfill_id,
             by=by,
         )
 

@@ -227,7 +227,7 @@ def test_backfills_are_in_the_api(
     django_assert_num_queries: DjangoAssertNumQueries,
 ):  # fmt: skip
     replay = make_replay(**ended(now), revisions=[1])
-    a_backfill(live, now, replay=replay)
+    feed = a_backfill(live, now, replay=replay)
     a_backfill(live, now, destination="other", reason="The destination is paused.")
     client, base = client_of(alice), f"/api/v1/pipes/{live.id}"
     with django_assert_num_queries(5):
@@ -238,10 +238,11 @@ def test_backfills_are_in_the_api(
         ("other", "waiting", "The destination is paused.", None, "earliest"),
     ]
     (one,) = client.get(f"{base}/replays/").json()["results"]
-    assert (one["backfill"], one["revisions"]) == ("feed", [1])
+    assert (one["backfill"], one["backfill_id"], one["revisions"]) == ("feed", feed.id, [1])
+    assert client.get(f"{base}/replays/{replay.id}/").json()["backfill_id"] == feed.id
     assert make_replay(state="aborted").id
     others = [one for one in client.get(f"{base}/replays/").json()["results"] if one["id"] != replay.id]
-    assert [(one["backfill"], one["revisions"]) for one in others] == [(None, [])]
+    assert [(one["backfill"], one["backfill_id"], one["revisions"]) for one in others] == [(None, None, [])]
 
 
 def test_backfills_of_another_tenants_pipe_are_not_found(live: Pipe, charlie: User, client_of: MakeClient):

@@ -229,8 +229,31 @@ def test_destination_that_comes_back_gets_what_a_cancelled_backfill_has_not_sent
     replay = started()
     assert replay.revisions == [1, 3]
     done(replay)
-    with pytest.raises(NothingToReplayError, match="has all events accepted since then"):
+    with pytest.raises(NothingToReplayError, match="feed gets all events accepted since"):
         retry_backfill(backfill=cancelled, by=alice, now=NOW)
+
+
+def test_retry_is_refused_if_the_destination_has_all_events_of_the_pipes_new_cell(
+    pipe: Pipe, feed: Backfill, alice: User
+):
+    """The pipe was migrated since: events of the revisions before are in its former cell."""
+    cancel_backfill(backfill=feed, by=alice, now=NOW)
+    source = Cell.objects.create(id="c2")
+    PipeMigration.objects.create(pipe=pipe, source=source, target_id="c1", state="done", switched_at=NOW, asked_at=NOW)
+    later = NOW + timedelta(hours=1)
+    with pytest.raises(NothingToReplayError) as refused:
+        retry_backfill(backfill=feed, by=alice, now=later)
+    assert str(refused.value) == f"feed gets all events accepted since {NOW:%Y-%m-%d %H:%M} UTC without a backfill."
+    assert Backfill.objects.get().state == "cancelled"
+
+
+def test_events_until_the_ingest_replicas_have_the_revision_are_sent_after_a_retry(
+    pipe: Pipe, feed: Backfill, alice: User
+):
+    cancel_backfill(backfill=feed, by=alice, now=NOW)
+    Backfill.objects.update(beginning=(NOW - timedelta(seconds=1)).isoformat())
+    assert retry_backfill(backfill=feed, by=alice, now=NOW + timedelta(hours=1))
+    assert started(NOW + timedelta(hours=1)).since == NOW - timedelta(seconds=1)
 
 
 # -- at the same time as the control plane

@@ -10,6 +10,9 @@ STALE_METADATA: Final = frozenset(
     {KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION}
 )
 
+# The client's user lacks an ACL of the topic or group.
+NOT_AUTHORIZED: Final = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED})
+
 
 def raise_first_error(found: Iterable[TopicPartition]) -> None:
     """Raise KafkaException for the first partition with an error: its offset is none."""

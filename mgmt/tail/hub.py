@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from django.conf import settings
 
 from dataplane.kafka_clients import make_consumer
+from mgmt.messages.queries.readers import check_read_right, raise_refusal, unreadable
 from mgmt.tail.copies import copy_of
 from mgmt.tail.viewer import KEPT, TailTopic, TailViewer
 
@@ -18,7 +19,6 @@ log = logging.getLogger(__name__)
 
 # Each viewer occupies a thread of the web server; catalogue.py provides enough of them.
 MOST_VIEWERS: Final = 16
-NO_ANSWER: Final = "the brokers do not answer"
 _AT_ONCE: Final = 500
 _WAIT_S: Final = 0.1
 _TIMEOUT_S: Final = 3.0
@@ -69,9 +69,9 @@ class TailHub:
             while self._is_wanted():
                 try:
                     self._read_until_trouble(client)
-                except KafkaException:
-                    self.trouble = NO_ANSWER
-                    log.warning("the live tail cannot read: %s", NO_ANSWER)
+                except KafkaException as exc:
+                    self.trouble = str(unreadable(exc.args[0]))
+                    log.warning("the live tail cannot read: %s", self.trouble)
                     client.reset()
                     time.sleep(_RETRY_S)
 
@@ -83,7 +83,7 @@ class TailHub:
             return bool(self._feeds)
 
     def _read_until_trouble(self, client: "_Client") -> None:
-        """Follow the topics that have viewers. Raises KafkaException when no broker answers."""
+        """Follow the topics that have viewers. Raises KafkaException if no broker answers or refuses to."""
         while feeds := self._feeds.copy():
             for topic in [topic for topic, feed in client.feeds.items() if feeds.get(topic) is not feed]:
                 client.drop(topic)
@@ -133,7 +133,11 @@ class _Client:
 
     def ends(self, topic: str) -> tuple[int, int]:
         """Return the first offset to read, at most KEPT from the end, and the end offset."""
-        low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=_TIMEOUT_S)
+        try:
+            low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=_TIMEOUT_S)
+        except KafkaException:
+            check_read_right(self._consumer, topic)
+            raise
         return max(low, high - KEPT), high
 
     def follow(self, topic: str, feed: TailTopic, first: int) -> None:
@@ -153,10 +157,14 @@ class _Client:
         self._are_brokers_down = False
 
     def read(self) -> list[Message]:
-        """Return new records after a wait of at most 0.1 s. Raises KafkaException when all brokers are down."""
+        """Return new records after a wait of at most 0.1 s.
+
+        Raises KafkaException if all brokers are down, or if this user may not read a topic.
+        """
         found = self._consumer.consume(_AT_ONCE, _WAIT_S)
         if self._are_brokers_down:
             raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+        raise_refusal(found)
         return [message for message in found if message.error() is None]
 
     def _note(self, error: KafkaError) -> None:

@@ -9,15 +9,16 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Final, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from django.conf import settings
 
 from dataplane.kafka_clients import make_consumer
-from dataplane.kafka_errors import STALE_METADATA, raise_first_error
+from dataplane.kafka_errors import NOT_AUTHORIZED, STALE_METADATA, raise_first_error
 
 _Answer = TypeVar("_Answer")
 AT_ONCE: Final = 2_000
 A_MOMENT_S: Final = 0.05
+CHECK_S: Final = 0.5
 LEADER_WAIT_S: Final = 0.1  # between two questions about a partition whose leader changes
 _LEADER_CHANGES: Final = STALE_METADATA | {KafkaError.LEADER_NOT_AVAILABLE}
 MOST_IDLE: Final = 2  # of each kind; further concurrent readers create their own consumer
@@ -34,11 +35,52 @@ class BrokersUnavailableError(RecordUnavailableError):
         super().__init__("the brokers do not answer")
 
 
+class ReadRightMissingError(RecordUnavailableError):
+    """The Kafka user of this process may not read the topic."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Penstock's Kafka user for pages has no right to read the topic; "
+            "the operator grants it with `manage.py kafka_access roles --apply`"
+        )
+
+
+def unreadable(error: KafkaError | None) -> RecordUnavailableError:
+    """Return the exception for an error of Kafka, or for no answer."""
+    if error is not None and error.code() in NOT_AUTHORIZED:
+        return ReadRightMissingError()
+    return BrokersUnavailableError()
+
+
+def check_read_right(client: Consumer, topic: str) -> None:
+    """Raise KafkaException if the brokers refuse the topic to this user; return if they do not answer in CHECK_S.
+
+    Without any right to a topic, a consumer gets no error for its assigned partitions: it waits.
+    """
+    error = None
+    with suppress(KafkaException):
+        error = client.list_topics(topic, timeout=CHECK_S).topics[topic].error
+    if error is not None and error.code() in NOT_AUTHORIZED:
+        raise KafkaException(error)
+
+
+def raise_refusal(messages: Iterable[Message]) -> None:
+    """Raise KafkaException for the first message that is an error because this user may not read the topic.
+
+    A refused group does not matter: partitions are assigned, and nothing is committed.
+    """
+    for message in messages:
+        error = message.error()
+        if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise KafkaException(error)
+
+
 class RecordReader:
     """Consumer of assigned partitions that fails at once if all brokers refuse its connections."""
 
     def __init__(self, kafka: str, reset: str) -> None:
         self.is_away = False
+        self._asked = ""  # the topic of the last question
         self.client = make_consumer(
             {
                 "bootstrap.servers": kafka,
@@ -53,14 +95,16 @@ class RecordReader:
         )
 
     def read(self, wait_s: float) -> list[Message]:
-        """Return the available messages. Raises BrokersUnavailableError."""
+        """Return the available messages. Raises BrokersUnavailableError, KafkaException if they may not be read."""
         if self.is_away:
             raise BrokersUnavailableError
         found: list[Message] = self.client.consume(AT_ONCE, min(wait_s, A_MOMENT_S))
+        raise_refusal(found)
         return found
 
     def offsets_at(self, topic: str, partitions: Iterable[int], since: datetime, wait_s: float) -> list[TopicPartition]:
         """Return the first offset at or after `since` of each partition. Raises KafkaException."""
+        self._asked = topic
         asked = [TopicPartition(topic, partition, int(since.timestamp() * 1_000)) for partition in partitions]
 
         def ask(left_s: float) -> list[TopicPartition]:
@@ -72,13 +116,23 @@ class RecordReader:
 
     def limits(self, topic: str, partition: int, wait_s: float) -> tuple[int, int]:
         """Return the low and high watermark of a partition. Raises KafkaException."""
-        place = TopicPartition(topic, partition)
+        self._asked, place = topic, TopicPartition(topic, partition)
 
         def ask(left_s: float) -> tuple[int, int]:
             found: tuple[int, int] = self.client.get_watermark_offsets(place, timeout=left_s)
             return found
 
         return answer_within(wait_s, ask)
+
+    def failure(self, error: KafkaError | None = None) -> RecordUnavailableError:
+        """Return the exception for a read that failed with this error, or without one because no broker answered."""
+        topics = {place.topic for place in self.client.assignment()} or {self._asked} - {""}
+        try:
+            for topic in () if self.is_away else topics:
+                check_read_right(self.client, topic)
+        except KafkaException as exc:
+            error = exc.args[0]
+        return unreadable(error)
 
     def is_usable(self) -> bool:
         """Return False if it lost its brokers since its last use: a new consumer notices their return sooner."""
@@ -112,7 +166,7 @@ _idle: Final[dict[tuple[int, str, str], list[RecordReader]]] = defaultdict(list)
 def reading(reset: str) -> Iterator[RecordReader]:
     """Provide a reader without assigned partitions, and return it to the pool afterwards.
 
-    Raises BrokersUnavailableError for Kafka's errors; the reader is then closed.
+    Raises BrokersUnavailableError or ReadRightMissingError for Kafka's errors; the reader is then closed.
 
     reset: `auto.offset.reset` for an offset that no longer exists: `earliest`, `latest` or `error`
     """
@@ -123,10 +177,10 @@ def reading(reset: str) -> Iterator[RecordReader]:
         yield reader
     except KafkaException as exc:
         failed = True
-        raise BrokersUnavailableError from exc
-    except BrokersUnavailableError:
+        raise reader.failure(exc.args[0]) from exc
+    except BrokersUnavailableError as exc:
         failed = True
-        raise
+        raise reader.failure() from exc
     finally:
         if failed or len(idle) >= MOST_IDLE:
             reader.client.close()

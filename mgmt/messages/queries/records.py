@@ -12,7 +12,13 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message, TopicPartitio
 
 from dataplane.ledger.deadletter import original_of
 from dataplane.ledger.meta import MessageMeta, read_meta
-from mgmt.messages.queries.readers import BrokersUnavailableError, RecordReader, RecordUnavailableError, reading
+from mgmt.messages.queries.readers import (
+    BrokersUnavailableError,
+    RecordReader,
+    RecordUnavailableError,
+    check_read_right,
+    reading,
+)
 
 __all__ = [
     "ForeignRecordError",
@@ -86,7 +92,7 @@ def read_within(
 ) -> tuple[list[StoredRecord], Mapping[int, Collection[int]]]:
     """Return the records at these offsets by partition, as `read_records`, and the offsets that were not read in time.
 
-    Raises BrokersUnavailableError.
+    Raises BrokersUnavailableError, ReadRightMissingError.
     """
     due = {partition: deque(sorted(set(some))) for partition, some in offsets.items() if some}
     found: list[StoredRecord] = []
@@ -109,6 +115,8 @@ def read_within(
                 if not wanted:
                     del due[message.partition()]
                     stopped = True
+        if due and not found:
+            check_read_right(reader.client, topic)
     return found, due
 
 
@@ -175,7 +183,7 @@ def newest_of_key(topic: str, partition: int, key: bytes) -> Message | None:
                     found = message
                 elif error is not None and error.code() == KafkaError._PARTITION_EOF:
                     return found
-    raise BrokersUnavailableError
+        raise BrokersUnavailableError
 
 
 def newest_messages(topic: str, partitions: Sequence[int], most: int) -> Iterator[Message]:

@@ -23,6 +23,8 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "postgres": ("host", "port", "database", "user", "schema", "table", "columns", "key", "on_conflict", "ca"),
 }  # fmt: skip
 TYPED: Final = tuple(dict.fromkeys(field for fields in KINDS.values() for field in fields))  # of any kind
+BATCH_LIMITS: Final = ("max_events", "max_bytes", "max_wait_ms")
+BATCHED: Final = ("s3", "postgres")  # kinds whose limits of a batch are in the form
 # Formats of the encoding that each kind may have.
 ENCODING_FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
     "http": ("avro", "confluent"), "topic": ("avro", "confluent"), "lake": ("columns",), "table": (), "s3": (),
@@ -68,6 +70,9 @@ class DestinationRow:
     columns: str = ""
     on_conflict: str = ""
     ca: str = ""
+    max_events: str = ""
+    max_bytes: str = ""
+    max_wait_ms: str = ""
     compacted: str = ""
     remove_when: str = ""
     format: str = ""
@@ -99,6 +104,8 @@ def destination_row(name: str, one: Mapping[str, Any]) -> DestinationRow:
     if kind == "postgres":
         typed |= {"port": str(one.get("port", "")), "key": ", ".join(one.get("key", DEFAULT_KEY))}
         typed["columns"] = column_lines(one.get("columns", DEFAULT_COLUMNS))
+    if kind in BATCHED:
+        typed |= {limit: str(value) for limit, value in (one.get("batch") or {}).items() if limit in BATCH_LIMITS}
     if "compacted" in typed:
         typed["compacted"] = "yes" if typed["compacted"] else ""
     encoding = one.get("encoding") or {}
@@ -131,11 +138,22 @@ def destination_document(row: DestinationRow, base: Mapping[str, Any]) -> dict[s
         typed = _table_of(row, typed)
     elif not typed.get("remove_when", True):
         typed["remove_when"] = None
+    if row.kind in BATCHED:
+        kept, typed = _with_batch(row, kept, typed)
     if row.format in ENCODING_FORMATS.get(row.kind, ()):
         typed["encoding"] = {"format": row.format, "subject": row.subject.strip(), "version": _number(row.version)}
     if row.kind in STARTS_IN_PAST and row.beginning.strip():
         typed["from"] = row.beginning.strip()
     return {"type": row.kind, **kept, **typed}
+
+
+def _with_batch(
+    row: DestinationRow, kept: Mapping[str, Any], typed: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the kept and the typed fields with the limits of a batch. Empty ones are left out: they have a default."""
+    limits = {name: _number(text) for name in BATCH_LIMITS if (text := getattr(row, name).strip())}
+    kept = {name: value for name, value in kept.items() if name != "batch"}
+    return kept, {**typed, **({"batch": limits} if limits else {})}
 
 
 def _http_fields(

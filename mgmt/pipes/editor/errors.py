@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, Final
 
 from dataplane.spec.names import NAME_PATTERN
-from mgmt.pipes.editor.destination_row import TYPED, DestinationRow
+from mgmt.pipes.editor.destination_row import BATCH_LIMITS, TYPED, DestinationRow
 from mgmt.pipes.editor.draft import SOURCE_KINDS, Draft, SourceRow
 
 WHOLE: Final = ""
@@ -85,8 +85,12 @@ _PARTS: Final = (
     "destination",
 )
 _OWN_FIELDS: Final = frozenset({*chain(*SOURCE_KINDS.values()), *TYPED, "forward_headers", "from"})
-_FIELD_OF: Final = {"encoding": "format", "original_body": "format", "template.body": "body"} | {
-    f"encoding.{name}": name for name in ("format", "subject", "version")
+_FIELD_OF: Final = {
+    "encoding": "format",
+    "original_body": "format",
+    "template.body": "body",
+    **{f"encoding.{name}": name for name in ("format", "subject", "version")},
+    **{f"batch.{name}": name for name in BATCH_LIMITS},
 }
 
 

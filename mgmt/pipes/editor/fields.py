@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from dataplane.spec import BatchLimits, ObjectSettings, RowSettings
 from dataplane.spec.postgres import DEFAULT_COLUMNS, DEFAULT_KEY
 from mgmt.pipes.editor.destination_row import (
+    BATCH_LIMITS,
     ENCODING_FORMATS,
     KINDS,
     ORIGINAL,
@@ -300,7 +302,7 @@ def _destination(make: _Maker, draft: Draft, row: DestinationRow) -> FormRow:
     fields += encoding.values()
     hidden = {name: getattr(row, name) for name in ("format", "subject", "version") if name not in encoding}
     posted = {field.name.partition(".")[2] for field in fields}
-    kept = (*TYPED, "object_format", "forward_headers", "body")
+    kept = (*TYPED, *BATCH_LIMITS, "object_format", "forward_headers", "body")
     hidden |= {"was": row.was} | {name: getattr(row, name) for name in kept if name not in posted}
     if row.kind in STARTS_IN_PAST:
         about = {"of": "beginning", "example": "earliest", "hint": BEGINNING_HINT}
@@ -322,7 +324,20 @@ def _bucket_fields(make: _Maker, row: DestinationRow) -> list[FormField]:
         make.field("access_key_id", "Access key ID", row.access_key_id, **key),
         make.field("prefix", "Prefix of keys (optional)", row.prefix, example="orders/"),
         make.field("object_format", "Format", row.object_format, kind="choice", choices=OBJECT_FORMATS),
+        *_batch_fields(make, row, "object", ObjectSettings()),
     ]
+
+
+def _batch_fields(make: _Maker, row: DestinationRow, unit: str, usual: BatchLimits) -> list[FormField]:
+    """Return the fields of the limits of a batch, which is one object or one statement."""
+    labels = (f"Messages per {unit}", f"Bytes per {unit}", "Batch wait in milliseconds")
+    return [
+        make.field(
+            name, f"{label} (optional)", getattr(row, name), kind="number", example=str(getattr(usual, name)),
+            hint=f"Maximum, by default {getattr(usual, name):,}.",
+        )
+        for name, label in zip(BATCH_LIMITS, labels, strict=True)
+    ]  # fmt: skip
 
 
 def _database_fields(make: _Maker, row: DestinationRow) -> list[FormField]:
@@ -342,6 +357,7 @@ def _database_fields(make: _Maker, row: DestinationRow) -> list[FormField]:
         make.field("key", "Key", key, example="position, child", hint=KEY_HINT),
         make.field("on_conflict", "If the table has a row of this key", row.on_conflict, **conflict),
         make.field("ca", "CA certificates (optional)", row.ca, kind="expression", hint=CA_HINT),
+        *_batch_fields(make, row, "statement", RowSettings()),
     ]
 
 

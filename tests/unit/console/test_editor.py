@@ -223,6 +223,40 @@ def test_columns_and_key_of_a_database_are_as_typed_and_errors_name_the_column()
     assert dict(found.errors) == {"destination-0-columns": "total: line 1, column 2: needs a value"}
 
 
+@pytest.mark.parametrize("kind", ["s3", "postgres"])
+def test_limits_of_a_batch_are_fields_and_empty_ones_have_the_default(kind: str):
+    sent = QueryDict(mutable=True)
+    sent.update({"name": "o", "source.name": "shop", "destination.name": "out", "destination.kind": kind})
+    plain = draft_from_post(sent, {})
+    assert "batch" not in plain.document()["destinations"]["out"]
+    sent.update({"destination.max_events": "250", "destination.max_wait_ms": "0", "destination.max_bytes": ""})
+    draft = draft_from_post(sent, {})
+    tried = draft.document_to_try()
+    assert tried["destinations"]["out"]["batch"] == {"max_events": 250, "max_wait_ms": 0}
+    assert parse_pipe_spec(draft_from_spec("o", tried).document()) == parse_pipe_spec(tried)
+    fields = {field.name: field for field in destination_rows(draft)[0].fields}
+    shown = {name: field.value for name, field in fields.items() if name.startswith("destination.max_")}
+    assert shown == {"destination.max_events": "250", "destination.max_bytes": "", "destination.max_wait_ms": "0"}
+    assert fields["destination.max_bytes"].example == "1048576"
+
+
+@pytest.mark.parametrize("name", ["files", "rows"])
+def test_limits_that_are_cleared_are_not_kept_and_an_error_is_at_its_limit(name: str):
+    draft = draft_from_spec("orders", STORED)
+    place = next(place for place, row in enumerate(draft.destinations) if row.name == name)
+    row = draft.destinations[place]
+    assert (row.max_bytes, row.max_wait_ms) != ("", "")
+    rows = list(draft.destinations)
+    rows[place] = replace(row, max_events="", max_bytes="", max_wait_ms="")
+    assert "batch" not in replace(draft, destinations=tuple(rows)).document()["destinations"][name]
+    rows[place] = replace(row, max_events="5000")
+    wrong = replace(draft, destinations=tuple(rows))
+    with pytest.raises(SpecError) as raised:
+        parse_pipe_spec(wrong.document())
+    found = with_error(wrong, raised.value.path, raised.value.reason)
+    assert dict(found.errors) == {f"destination-{place}-max_events": "Enter a whole number up to 1000"}
+
+
 def test_row_moves_and_its_button_keeps_the_focus():
     draft = Draft(normalize=(StepRow("remove", ("a", "", "")), StepRow("remove", ("b", "", ""))))
     moved = apply_action(draft, "down.normalize.0")

@@ -112,7 +112,7 @@ class IngestApp:
         """Take the events of a request, answer it and return the status. Raises EventRejectedError."""
         began_us = time.time_ns() // 1_000
         key = key_of(headers.get("authorization"))
-        pipe = self._replica.route(key).pipe  # refuse a sender without access before reading anything
+        pipe = self._replica.routes.find(key).pipe  # refuse a sender without access before reading anything
         hops = _checked_hops(headers)
         with self._replica.meters.flight(pipe.tenant) as flight:
             route, events = await self._received(headers, protocol, flight, key, began_us)
@@ -176,10 +176,10 @@ class IngestApp:
         self, headers: Any, protocol: Any, flight: InFlightBytes, key: str, began_us: int
     ) -> tuple[SourceRoute, RequestEvents]:
         """Return the route of a request and its events. Raises EventRejectedError if it is refused as a whole."""
-        route, body = self._replica.route(key), None
+        route, body = self._replica.routes.find(key), None
         try:
             body = await self._read(headers, protocol, flight, route.pipe.pipe)
-            route = self._replica.route(key)  # reading the body takes time: use the route that the key has now
+            route = self._replica.routes.find(key)  # reading the body takes time: use the route that the key has now
             ce = _NO_ATTRIBUTES
             if "ce-specversion" in headers:
                 ce = {name[3:]: value for name, value in headers.items() if name.startswith("ce-")}

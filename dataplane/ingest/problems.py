@@ -47,6 +47,12 @@ def table_unread() -> EventRejectedError:
     return EventRejectedError(503, "unavailable", detail, retry_after_s=RETRY_AFTER_S)
 
 
+def unavailable() -> EventRejectedError:
+    """Return the refusal of an event that cannot be stored now."""
+    detail = "events cannot be stored now; retry later with the same id"
+    return EventRejectedError(503, "unavailable", detail, retry_after_s=RETRY_AFTER_S)
+
+
 class ProblemBody(msgspec.Struct, omit_defaults=True):
     """Body of an error response."""
 

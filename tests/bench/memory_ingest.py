@@ -62,14 +62,14 @@ class MemoryIngest:
         for record in (CellRecord("c1", 1, 1, {}, topics), pipe, process_lane.plan(), *more):
             self._replica.table.apply(record)
         self._producer = Loopback(REQUESTS * BATCH)
-        self._route = self._replica._lead("p", "shop")
+        self._route = self._replica.routes.lead("p", "shop")
         assert (self._route.gate is not None) is bool(more)
 
     async def requests(self) -> None:
         """Take REQUESTS concurrent requests, all of whose events must be accepted."""
         self._replica._loop = asyncio.get_running_loop()
         self._producer.rewind()  # the tracker refuses offsets that fall
-        self._replica._acks = AckTracker(self._producer, self._replica._on_done)
+        self._replica._acks = AckTracker(self._producer, self._replica._recorder.on_done)
         await asyncio.gather(*(self._request() for _ in range(REQUESTS)))
 
     async def _request(self) -> None:

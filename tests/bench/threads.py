@@ -203,7 +203,7 @@ async def _ingest_us(settings: DataPlaneSettings) -> float:
     async def send(batches: int) -> None:
         for _ in range(batches):
             events = read_events("application/json", body, {}, settings.max_event_bytes)
-            verdicts = await replica.take(replica.route(KEY), events.items)
+            verdicts = await replica.take(replica.routes.find(KEY), events.items)
             assert all(verdict.status == 202 for verdict in verdicts)
 
     laps.begin()

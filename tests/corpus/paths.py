@@ -110,7 +110,7 @@ def _ingest(one: Input) -> Callable[[], Share]:
 
     async def run() -> float:
         replica._loop = asyncio.get_running_loop()
-        replica._acks = AckTracker(replica._producer, replica._on_done)
+        replica._acks = AckTracker(replica._producer, replica._recorder.on_done)
         exchange = _Exchange(body)
         request = asyncio.create_task(IngestApp(replica).__rsgi__(scope, exchange))
         longest_s, began = 0.0, time.thread_time()

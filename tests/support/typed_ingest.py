@@ -88,7 +88,7 @@ class Ingest:
     def run(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         async def running() -> Any:
             self.replica._loop = asyncio.get_running_loop()
-            self.replica._acks = AckTracker(self.replica._producer, self.replica._on_done)
+            self.replica._acks = AckTracker(self.replica._producer, self.replica._recorder.on_done)
             return await work()
 
         return asyncio.run(running())
@@ -114,7 +114,7 @@ class Ingest:
 
     def traffic(self) -> dict[tuple[str, str], tuple[int, int]]:
         """Return the events accepted and rejected by source and version since the last call."""
-        book = self.replica._traffic
+        book = self.replica._recorder._traffic
         book.hasten()
         return {(one.source, one.version): (one.accepted, one.rejected) for one in book.take_if_due()}
 

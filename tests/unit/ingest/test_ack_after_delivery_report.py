@@ -12,10 +12,11 @@ from dataplane.ingest import ledger_reporter
 from dataplane.ingest import replica as module
 from dataplane.ingest.acks import AckTracker
 from dataplane.ingest.event_results import EventResult
+from dataplane.ingest.event_writer import FEW_HEADERS, REQUEST_EFFORT
 from dataplane.ingest.events import Item, ReceivedEvent
 from dataplane.ingest.journal import AckJournal
 from dataplane.ingest.problems import EventRejectedError
-from dataplane.ingest.replica import FEW_HEADERS, IngestReplica
+from dataplane.ingest.replica import IngestReplica
 from dataplane.ingest.route import SourceRoute
 from dataplane.ledger.meta import META_HEADER, Headers, encode_meta
 from dataplane.ledger.usage import PipeUsage
@@ -92,7 +93,7 @@ def with_replica(folder: Path, story: Callable[[IngestReplica], Coroutine[Any, A
         settings = settings_from({"PENSTOCK_KAFKA": "127.0.0.1:1", "PENSTOCK_VAR": str(folder)})
         replica = IngestReplica(settings, "ingest-1")
         replica._loop = asyncio.get_running_loop()
-        replica._acks = AckTracker(replica._producer, replica._on_done)
+        replica._acks = AckTracker(replica._producer, replica._recorder.on_done)
         try:
             async with asyncio.timeout(30):  # an event that is not answered fails its test, and does not hang it
                 await story(replica)
@@ -135,7 +136,7 @@ def test_request_is_counted_for_its_pipe_with_its_accepted_events(tmp_path: Path
         replica._usage.hasten()
         usage = replica._usage.take_if_due()
         assert usage is not None
-        assert usage.pipes == [PipeUsage("p", 2, 5, module.REQUEST_EFFORT + 3)]
+        assert usage.pipes == [PipeUsage("p", 2, 5, REQUEST_EFFORT + 3)]
 
     with_replica(tmp_path, story)
 
@@ -178,7 +179,7 @@ def test_event_whose_attributes_fill_the_envelope_is_refused_alone(tmp_path: Pat
         return ReceivedEvent(b"{}", None, [("content-type", b"application/json"), *values])
 
     async def story(replica: IngestReplica) -> None:
-        meta, _ = replica._stamper.stamp(ROUTE, event(0), 1_790_000_000_000_000)
+        meta, _ = replica._writer._stamper.stamp(ROUTE, event(0), 1_790_000_000_000_000)
         meta.producer = replica._producer.instance
         headers = [(META_HEADER, encode_meta(meta)), *event(60).headers]
         room = ENVELOPE_BYTES - wire_bytes(None, None, headers) + over

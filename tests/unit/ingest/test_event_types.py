@@ -307,7 +307,7 @@ def test_feed_waits_for_a_subject_only_while_the_control_topic_is_read(opened: O
 def test_feed_reads_the_header_that_names_the_type(opened: Opened):
     want = FeedKey("p", "old", "t", "orders", "main", "earliest")
     ingest = opened(event_types("header:X-Type", {"order": "orders"}, source="old"))
-    assert ingest.replica._type_header(want) == "x-type"
+    assert ingest.replica.routes.type_header(want) == "x-type"
     given = [("x-type", b"old"), ("X-Type", b"order"), ("content-type", b"application/json")]
     message: Any = SimpleNamespace(
         topic=lambda: "orders", partition=lambda: 0, offset=lambda: 1, key=lambda: None, value=lambda: b"{}",

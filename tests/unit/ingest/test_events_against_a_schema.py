@@ -67,8 +67,8 @@ def replica_of(folder: Path, producer: Recorder, monkeypatch: pytest.MonkeyPatch
 def take(replica: IngestReplica, items: list[Item], key: str = KEY) -> list[EventResult]:
     async def run() -> list[EventResult]:
         replica._loop = asyncio.get_running_loop()
-        replica._acks = AckTracker(replica._producer, replica._on_done)
-        return await replica.take(replica.route(key), items)
+        replica._acks = AckTracker(replica._producer, replica._recorder.on_done)
+        return await replica.take(replica.routes.find(key), items)
 
     return asyncio.run(run())
 
@@ -105,12 +105,14 @@ def test_newest_schema_version_applies_at_once_and_to_no_other_source(
     try:
         assert [one.status for one in take(replica, sent({"n": 1.5}))] == [422]
         assert [one.status for one in take(replica, sent("anything"), OTHER)] == [202]
-        assert replica.route(OTHER).check is None
+        assert replica.routes.find(OTHER).check is None
         replica.table.apply(schema(2, {"type": "object"}))
         assert [one.status for one in take(replica, sent({"n": 1.5}))] == [202]
         replica.table.apply(schema(1, NUMBERS))  # an older version that arrives late
         assert [one.status for one in take(replica, sent({"n": 1.5}))] == [202]
-        assert replica._lead("p", "shop").check is None, "a Kafka source's events are never refused: they would be lost"
+        assert replica.routes.lead("p", "shop").check is None, (
+            "a Kafka source's events are never refused: they would be lost"
+        )
     finally:
         close_replica(replica)
 
@@ -267,10 +269,10 @@ def test_other_coroutines_run_while_a_large_batch_is_validated(
 
     async def run() -> list[EventResult]:
         replica._loop = asyncio.get_running_loop()
-        replica._acks = AckTracker(replica._producer, replica._on_done)
+        replica._acks = AckTracker(replica._producer, replica._recorder.on_done)
         beside = asyncio.create_task(others())
         items: list[Item] = [ReceivedEvent(b"[]", [89] * 1_500, []) for _ in range(16)]
-        verdicts = await replica.take(replica.route(KEY), items)
+        verdicts = await replica.take(replica.routes.find(KEY), items)
         beside.cancel()
         return verdicts
 

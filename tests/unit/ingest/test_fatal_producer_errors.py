@@ -29,7 +29,7 @@ def test_replica_replaces_its_producer_and_acks_only_stored_events(tmp_path: Pat
         settings = settings_from({"PENSTOCK_KAFKA": cluster.address, "PENSTOCK_VAR": str(tmp_path)})
         replica = IngestReplica(settings, "ingest-1")
         replica._loop = asyncio.get_running_loop()
-        replica._acks = AckTracker(replica._producer, replica._on_done)
+        replica._acks = AckTracker(replica._producer, replica._recorder.on_done)
         replica._reader.at_end = True
         (stored,) = await replica.take(ROUTE, events("1"))
         assert (stored.status, replica.ready) == (202, "")

@@ -302,7 +302,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
         env |= {"PENSTOCK_QUOTAS": quotas, "PENSTOCK_IN_FLIGHT_BYTES": str(in_flight)}
         replica = IngestReplica(settings_from(env), "ingest-1")
         replica._loop = asyncio.get_running_loop()
-        replica._acks = AckTracker(replica._producer, replica._on_done)
+        replica._acks = AckTracker(replica._producer, replica._recorder.on_done)
         replica.meters.clock = lambda: 100.0
         for record in (
             CellRecord("c1", 1, 1, {}, {"ingest": TopicRecord("in", 1, 4, "")}),

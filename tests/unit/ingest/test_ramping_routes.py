@@ -1,5 +1,6 @@
 """Stamping during a ramp: the revision of each event and the key under which it is produced."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -7,11 +8,10 @@ import pytest
 from dataplane.expr import compile_expr
 from dataplane.ingest.events import ReceivedEvent, RecordOrigin
 from dataplane.ingest.problems import EventRejectedError
-from dataplane.ingest.replica import IngestReplica
 from dataplane.ingest.route import SourceRoute, Stamper
+from dataplane.ingest.source_routes import SourceRoutes
 from dataplane.spec import parse_pipe_spec
 from dataplane.tables.control import ControlTable
-from dataplane.tables.event_types import EventTypeGates
 from dataplane.tables.records import CellRecord, PipeRecord, PlanRecord, Record, TopicRecord
 
 NOW_US = 1_000_000
@@ -23,19 +23,17 @@ def plan(revision: int, **sources: Any) -> PlanRecord:
     return PlanRecord("p", revision, parse_pipe_spec({"sources": sources, "destinations": destinations}))
 
 
-def replica_of(*plans: PlanRecord, weights: list[tuple[int, int]]) -> IngestReplica:
-    """Return a replica that knows the pipe, without clients."""
-    replica = IngestReplica.__new__(IngestReplica)
-    replica.table = ControlTable()
-    replica._gates = EventTypeGates(replica.table)
+def routes_of(*plans: PlanRecord, weights: list[tuple[int, int]]) -> SourceRoutes:
+    """Return the routes of a table that has the pipe."""
+    reader: Any = SimpleNamespace(table=ControlTable(), at_end=True)
     records: list[Record] = [CELL, *plans, PipeRecord("p", 1, "t", "orders", "c1", "active", weights)]
     for record in records:
-        replica.table.apply(record)
-    return replica
+        reader.table.apply(record)
+    return SourceRoutes(reader)
 
 
 def route(source: str, *plans: PlanRecord, weights: list[tuple[int, int]]) -> SourceRoute:
-    return replica_of(*plans, weights=weights)._lead("p", source)
+    return routes_of(*plans, weights=weights).lead("p", source)
 
 
 def event(key: str, **changes: Any) -> ReceivedEvent:

@@ -22,9 +22,10 @@ class Moving:
     def __init__(self) -> None:
         self.cell = "c1"
         self.taken: list[str] = []
+        self.routes = SimpleNamespace(find=self._find)
         self.meters = TenantMeters(ControlTable(), Quotas(), 1 << 20)
 
-    def route(self, _: str) -> Any:
+    def _find(self, _: str) -> Any:
         return SimpleNamespace(pipe=SimpleNamespace(pipe="p", tenant="t", cell=self.cell), gate=None)
 
     def within_quota(self, _: Any, items: Iterable[Item], count: int) -> Iterable[Item]:

@@ -89,7 +89,7 @@ def test_revision_decides_where_the_events_of_a_key_are_stored(
         records: list[Record] = [CELL, plan(1), plan(2, spread_key=True), pipe]
         for record in records:
             replica.table.apply(record)
-        route = replica._lead("p", "shop")
+        route = replica.routes.lead("p", "shop")
         for _ in range(4):
             (stored,) = await replica.take(route, [ReceivedEvent(b"{}", {"id": "acme"}, [])])
             assert stored.status == 202

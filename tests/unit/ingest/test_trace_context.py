@@ -29,9 +29,10 @@ class Taking:
 
     def __init__(self) -> None:
         self.taken: list[Item] = []
+        self.routes = SimpleNamespace(find=self._find)
         self.meters = TenantMeters(ControlTable(), Quotas(), 1 << 20)
 
-    def route(self, _: str) -> Any:
+    def _find(self, _: str) -> Any:
         return SimpleNamespace(pipe=SimpleNamespace(pipe="p", tenant="t"), gate=None)
 
     def within_quota(self, _: Any, items: Iterable[Item], count: int) -> Iterable[Item]:

@@ -42,7 +42,7 @@ def replica(tmp_path: Path) -> Iterator[IngestReplica]:
 
 def refused(replica: IngestReplica, key: str) -> tuple[int, str, bool]:
     with pytest.raises(EventRejectedError) as caught:
-        replica.route(key)
+        replica.routes.find(key)
     return caught.value.status, caught.value.code, bool(caught.value.retry_after_s)
 
 
@@ -70,7 +70,7 @@ def test_key_is_refused_from_its_expiry_on(replica: IngestReplica, left_us: int,
     if is_expired:
         assert refused(replica, KEY) == (401, "key-expired", False)
     else:
-        assert replica.route(KEY).pipe.pipe == "p"
+        assert replica.routes.find(KEY).pipe.pipe == "p"
 
 
 def test_key_that_expires_while_its_route_is_cached_is_refused(replica: IngestReplica, monkeypatch: pytest.MonkeyPatch):
@@ -78,6 +78,6 @@ def test_key_that_expires_while_its_route_is_cached_is_refused(replica: IngestRe
     replica.table.apply(ApiKeyRecord(key_digest(KEY), 1, "p", "shop", expires_us=now_ns // 1_000 + 60_000_000))
     for record in PIPE_RECORDS:
         replica.table.apply(record)
-    replica.route(KEY)
+    replica.routes.find(KEY)
     monkeypatch.setattr("dataplane.ingest.replica.time.time_ns", lambda: now_ns + 61_000_000_000)
     assert refused(replica, KEY) == (401, "key-expired", False)

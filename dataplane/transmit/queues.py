@@ -265,7 +265,16 @@ class DeliveryQueues:
         keep_bytes = target.keep_bytes + ITEM_BYTES * len(members)
         token, identity = DeliveryBatch(target, members, target.is_object_store), target.secrets.identity
         self._senders.http.begin(
-            HttpRequest(token, *request, target.timeout_ms, keep_bytes, identity=identity, method=target.method)
+            HttpRequest(
+                token,
+                request.url,
+                request.headers,
+                request.body,
+                target.timeout_ms,
+                keep_bytes,
+                identity,
+                target.method,
+            )
         )
 
     def _insert(self, target: DestinationTarget, row_of: CompiledRow, members: list[Delivery]) -> None:

@@ -106,7 +106,7 @@ ELSEWHERE: Final[dict[str, str]] = {
     "EarlyRelease.poll self._failing.add": "a destination that fails again during a release: test_redrives",
     "EarlyRelease.report self._report_progress": "a destination that fails again during a release: test_redrives",
     "EarlyRelease.report self._close": "a destination that fails again during a release: test_redrives",
-    "HttpSender._begin self._busy.discard": "a request whose start fails: test_sender",
+    "HttpSender._begin self._busy.pop": "a request whose start fails: test_sender",
     "EarlyRelease._continue self._report_progress": "nothing waits for a destination that is well again: test_redrives",
     "EarlyRelease.close": "an end in the middle of a look: test_redrives",
     "RetrierWork._moment self._probes.moment_us": "a destination that is not well: test_retrier_work",

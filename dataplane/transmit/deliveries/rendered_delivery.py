@@ -1,7 +1,8 @@
 """Render an attempt: its URL, its headers with signature and credentials, and its body."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from dataplane.ledger.meta import REPLAY_HEADER, Headers, MessageMeta
 from dataplane.plan.outbound import as_json, forwarded_headers, message_headers, with_original
@@ -14,7 +15,7 @@ from dataplane.transmit.destinations.targets import DestinationTarget
 from dataplane.transmit.http.signature import sign
 
 
-class RenderedDelivery(NamedTuple):
+class RenderedDelivery(Struct, gc=False):
     """URL, header lines and body of one attempt."""
 
     url: str

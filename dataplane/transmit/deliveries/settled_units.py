@@ -63,11 +63,12 @@ class _Segment:
         self.sets: dict[_Group, dict[tuple[str, str], BitMap64]] = defaultdict(lambda: defaultdict(BitMap64))
         for line in lines:
             with suppress(msgspec.DecodeError):  # an unreadable line counts as no verdict
-                self.add(_decoder.decode(line))
+                entry = _decoder.decode(line)
+                group = (entry.account, entry.destination, entry.child, entry.attempt)
+                self.add(group, (entry.fact, entry.detail), entry.position)
 
-    def add(self, entry: _Entry) -> None:
-        group = (entry.account, entry.destination, entry.child, entry.attempt)
-        self.sets[group][entry.fact, entry.detail].add(entry.position)
+    def add(self, group: _Group, settled: tuple[str, str], position: int) -> None:
+        self.sets[group][settled].add(position)
         self.entries += 1
 
 
@@ -91,10 +92,10 @@ class SettledUnits:
         return None
 
     def note(self, unit: UnitRound, fact: str, detail: str) -> None:
-        """Record that this unit is settled; `flush` writes it to the file."""
-        entry = _Entry(unit.account, unit.destination, unit.child, unit.attempt, unit.position, fact, detail)
-        self._segments[0].add(entry)
-        self._lines.append(_encode(entry))
+        """Record that this unit is settled; `flush` writes it to the file. A hot path: the line is an _Entry's."""
+        settled = (fact, detail)
+        self._segments[0].add(unit[:4], settled, unit.position)
+        self._lines.append(_encode(unit + settled))
 
     def flush(self) -> None:
         """Write the verdicts noted since the last call, all in one write; the operating system flushes them to disk."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from dataplane.causes import Cause
+from dataplane.ledger.facts import Fact
 from dataplane.ledger.meta import MessageMeta
 from dataplane.plan.encoding import EventEncoder
 from dataplane.plan.outbound import fixed_headers
@@ -104,7 +105,7 @@ class DestinationTarget:
         self.row = CompiledRow(to) if isinstance(to, PostgresDestination) else None
         self.is_object_store = isinstance(to, S3Destination)
         self.method = "PUT" if self.is_object_store else "POST"
-        self.is_lake = isinstance(to, LakeDestination)
+        self.success: str = Fact.STORED if isinstance(to, LakeDestination) else Fact.DELIVERED
         self.ordered = to.ordered
         self.patience_s = QUEUE_WAIT_S + (to.batch.max_wait_ms / 1_000 if to.batch is not None else 0.0)
         self.secrets = secrets

@@ -128,8 +128,8 @@ class _Transfer:
         self.forbidden = self.is_loop = False
         self.retry_after = ""
         self._allowed, self._own = policy.allowed, policy.own
-        self._keep = self._read = self._read_headers = 0
-        self._read_at_most = MAX_ANSWER_BYTES
+        self._keep = self._read = 0
+        self._read_at_most = self._header_room = MAX_ANSWER_BYTES
         self._kept: list[bytes] = []
         self._url = ""
         self._timeout_ms = -1
@@ -154,7 +154,6 @@ class _Transfer:
                 curl.setopt(pycurl.AWS_SIGV4, f"aws:amz:{region}:s3")
                 curl.setopt(pycurl.USERNAME, access_key_id)
                 curl.setopt(pycurl.PASSWORD, secret)
-        curl.transfer = self
 
     @property
     def kept(self) -> bytes:
@@ -164,7 +163,7 @@ class _Transfer:
     def begin(self, request: HttpRequest) -> None:
         self.token, self.forbidden, self.retry_after = request.token, False, ""
         self.is_loop = False
-        self._keep, self._read, self._read_headers = request.keep_bytes, 0, 0
+        self._keep, self._read, self._header_room = request.keep_bytes, 0, MAX_ANSWER_BYTES
         self._read_at_most = max(MAX_ANSWER_BYTES, request.keep_bytes)
         if self._kept:
             self._kept = []
@@ -204,12 +203,15 @@ class _Transfer:
         self._read += len(data)
         return len(data) if self._read <= self._read_at_most else 0
 
-    def _header(self, line: bytes) -> int:
-        """Store Retry-After, because libcurl's own value is capped at six hours."""
-        if line[:1] in b"rR" and line[:12].lower() == b"retry-after:":
+    def _header(self, line: bytes) -> int | None:
+        """Store Retry-After, because libcurl's own value is capped at six hours. A hot path: called for each line.
+
+        None accepts the line; beyond the limit the transfer is ended, and its status counts.
+        """
+        if line[0] in b"Rr" and line[:12].lower() == b"retry-after:":
             self.retry_after = line[12:].decode("latin-1").strip()
-        self._read_headers += len(line)
-        return len(line) if self._read_headers <= MAX_ANSWER_BYTES else 0
+        self._header_room = room = self._header_room - len(line)
+        return None if room >= 0 else 0
 
 
 class HttpSender:
@@ -221,7 +223,7 @@ class HttpSender:
         self._policy = policy
         self._free: list[_Transfer] = []
         self._free_as: dict[ClientIdentity | AwsKey, list[_Transfer]] = {}
-        self._busy: set[_Transfer] = set()
+        self._busy: dict[pycurl.Curl, _Transfer] = {}
         self._refused: list[HttpResponse] = []
         self.reads_all_details = True  # read address and times of successful answers, too: this costs a tenth of a send
 
@@ -258,10 +260,10 @@ class HttpSender:
         transfer = free.pop() if free else _Transfer(self._policy, request.identity)
         try:
             transfer.begin(request)
-            self._busy.add(transfer)  # first: no request that is refused may be sent
+            self._busy[transfer.curl] = transfer  # first: no request that is refused may be sent
             self._multi.add_handle(transfer.curl)
         except Exception:
-            self._busy.discard(transfer)
+            self._busy.pop(transfer.curl, None)
             transfer.curl.close()
             raise
 
@@ -281,7 +283,7 @@ class HttpSender:
             self._multi.perform()
             ended = self._ended()
         for curl, code, message in ended:
-            transfer: _Transfer = curl.transfer
+            transfer = self._busy[curl]
             status, total_us = curl.getinfo(pycurl.RESPONSE_CODE), curl.getinfo(pycurl.TOTAL_TIME_T)
             answer = HttpResponse(transfer.token, status, code, message, "", transfer.forbidden, total_us=total_us)
             answer.body, answer.retry_after = transfer.kept, transfer.retry_after
@@ -293,7 +295,7 @@ class HttpSender:
 
     def cancel(self, wanted: Callable[[Any], bool]) -> list[Any]:
         """Cancel the transfers whose tokens `wanted` selects; return those tokens."""
-        ended = [transfer for transfer in self._busy if wanted(transfer.token)]
+        ended = [transfer for transfer in self._busy.values() if wanted(transfer.token)]
         tokens = [transfer.token for transfer in ended]
         for transfer in ended:
             self._end(transfer)
@@ -315,7 +317,7 @@ class HttpSender:
     def _end(self, transfer: _Transfer) -> None:
         """Return the handle to its pool. Few are kept per identity, because there may be many of them."""
         self._multi.remove_handle(transfer.curl)
-        self._busy.discard(transfer)
+        del self._busy[transfer.curl]
         transfer.token = None
         if transfer.identity is None:
             self._free.append(transfer)

@@ -27,6 +27,7 @@ from dataplane.transmit.deliveries.delivery import Delivery
 from dataplane.transmit.deliveries.settled_units import SettledUnits, UnitRound
 from dataplane.transmit.key_order import KeyOrder
 
+_DELIVERED: Final = str(Fact.DELIVERED)  # an enum member costs 0.1 us in a hot path
 ASIDE: Final = "aside"  # not a fact: parked and released at once, when a message is sent directly to the retry lane
 HELD_COPY: Final = "held"  # detail of cancelled: the destination of a replay's copy is held
 
@@ -82,7 +83,7 @@ class Outcomes:
         for slot, _ in send.places:  # nearly always one; noting a unit twice changes nothing
             self._memory(slot).note(send.unit, fact, detail)
         self._file(send.unit, send.meta.bucket, fact, detail)
-        if fact == Fact.DELIVERED:
+        if fact == _DELIVERED:
             self._book_timing(send)
         for place in send.places:
             self._lane.settle(*place)

@@ -79,6 +79,7 @@ _BY_CLASS: Final = {
     4: DeliveryVerdict(DeliveryOutcome.DEAD, Cause.REJECTED),
     5: DeliveryVerdict(DeliveryOutcome.RECOVERABLE, Cause.SERVER_ERROR),
 }
+_UNKNOWN: Final = DeliveryVerdict(DeliveryOutcome.RECOVERABLE, Cause.PROTOCOL)
 
 
 # An object store refuses a key, a region or a missing bucket, never one message: each 4xx is retried.
@@ -107,6 +108,4 @@ def judge(
         return LOOP
     if rules and (then := decide(rules, status, body)):
         return _BY_RULE[then]
-    return _BY_STATUS.get(status) or _BY_CLASS.get(
-        status // 100, DeliveryVerdict(DeliveryOutcome.RECOVERABLE, Cause.PROTOCOL)
-    )
+    return _BY_STATUS.get(status) or _BY_CLASS.get(status // 100, _UNKNOWN)

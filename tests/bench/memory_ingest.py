@@ -132,6 +132,7 @@ class MemoryIngest:
     def end_pass(self) -> None:
         """Drop the facts that nobody reads."""
         self._replica._reporter._books.clear()
+        self._replica._reporter.unreported = 0
 
     def close(self) -> None:
         """Close the replica's files and clients."""

@@ -12,6 +12,7 @@ from dataplane.ingest.ledger_reporter import LedgerReporter
 from dataplane.ingest.version_traffic import TrafficBook
 from dataplane.ledger.units import partition_base
 from dataplane.runtime.producers.replaceable import ReplaceableProducer
+from dataplane.tables.records import PipeRecord
 
 log = logging.getLogger(__name__)
 
@@ -66,13 +67,12 @@ class AckRecorder:
             self._reporter.passed(units.ack, units.lags_in_us, [done_us - began_us for began_us in units.began_us])
         self._reporter.on_delivery(acks)
         for batch in batches:
-            self._count_versions(batch)
+            if batch.subject.route.gate is not None:
+                self._count_versions(batch)
 
     def _count_versions(self, batch: RequestRecords) -> None:
         """Count the stored events of a request by the version that each was checked with."""
         request: IngestRequest = batch.subject
-        if request.route.gate is None:
-            return
         pairs = zip(request.metas, batch.places, strict=True)
         versions = (meta.schema for meta, place in pairs if place is not None)
         self._traffic.accept(request.route.pipe.pipe, request.route.source, versions, request.now_us)
@@ -80,11 +80,14 @@ class AckRecorder:
     def _stored(self, batches: list[RequestRecords]) -> Collection[StoredUnits]:
         """Return the events of these requests that are stored, by cell, pipe, bucket and producer. A hot path."""
         stored: dict[tuple[str, str, int, int], StoredUnits] = {}
+        found: StoredUnits | None = None
+        found_of: PipeRecord | None = None  # a pipe that moved to another cell has another record
+        bucket, producer = -1, -1
         for batch in batches:
             request: IngestRequest = batch.subject
             pipe, generation, now_us = request.route.pipe, request.route.topic.generation, request.now_us
-            bases = {partition: partition_base(generation, partition) for partition in batch.numbers}
-            found, bucket, producer = None, -1, -1
+            if pipe is not found_of:
+                found, found_of = None, pipe
             for meta, place in zip(request.metas, batch.places, strict=True):
                 if place is None:
                     continue
@@ -95,7 +98,7 @@ class AckRecorder:
                     found = stored.get(key) or stored.setdefault(
                         key, StoredUnits(JournalledAck(*key[:3], [], producer), [], [])
                     )
-                found.ack.positions.append(bases[partition] + offset)
+                found.ack.positions.append(partition_base(generation, partition) + offset)
                 found.lags_in_us.append(now_us - meta.event_time_us)
                 found.began_us.append(request.began_us)
         return stored.values()

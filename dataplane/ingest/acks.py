@@ -6,7 +6,7 @@ A thread that waits in `poll` and wakes the loop costs two context switches per 
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable
-from itertools import pairwise
+from operator import lt
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, Message, Producer
@@ -65,39 +65,40 @@ class RequestRecords:
         Some reports may have arrived already: a large request yields to others while it produces.
         """
         self._done = done
-        self._owed += count + 1
-        self._settle()
+        self._owed += count
+        if not self._owed:
+            self._end()
 
     def report(self, error: KafkaError | None, message: Message) -> None:
         """Handle the delivery report of one record. A hot path."""
-        offset, partition = message.offset(), message.partition()
-        if self.pace.is_late:  # stored or not, the sender repeats it: the new instance may be given its offset
-            self._failed.add(partition)
-        elif error is None and offset is not None and self.pace.rises(partition, offset):
+        offset, partition, pace = message.offset(), message.partition(), self.pace
+        if error is None and offset is not None and pace.rises(partition, offset):
             self._offsets[partition].append(offset)
         else:
             self._failed.add(partition)
-            if error is None and offset is not None:
+            if error is None and offset is not None and not pace.is_late:  # a late one is repeated by its sender
                 self.reused.append((partition, offset))
-        self.pace.reported(partition, failed=error is not None)
-        self._settle()
+        pace.reported(partition, failed=error is not None)
+        self._owed -= 1
+        if not self._owed:
+            self._end()
 
     def refused(self, partition: int) -> None:
         """Note that one record will not be produced after all."""
         self._failed.add(partition)
-        self._settle()
-
-    def _settle(self) -> None:
         self._owed -= 1
         if not self._owed:
-            self.places = self._find_places()
-            self._done.append(self)
+            self._end()
+
+    def _end(self) -> None:
+        self.places = self._find_places()
+        self._done.append(self)
 
     def _find_places(self) -> list[PartitionOffset | None]:
         found: list[PartitionOffset | None] = [None] * sum(map(len, self.numbers.values()))
         for partition, numbers in self.numbers.items():
             offsets = self._offsets[partition]
-            if partition not in self._failed and all(before < after for before, after in pairwise(offsets)):
+            if partition not in self._failed and all(map(lt, offsets, offsets[1:])):
                 for number, offset in zip(numbers, offsets, strict=True):
                     found[number] = (partition, offset)
         return found

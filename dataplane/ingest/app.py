@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -112,10 +112,10 @@ class IngestApp:
         """Take the events of a request, answer it and return the status. Raises EventRejectedError."""
         began_us = time.time_ns() // 1_000
         key = key_of(headers.get("authorization"))
-        pipe = self._replica.routes.find(key).pipe  # refuse a sender without access before reading anything
+        route = self._replica.routes.find(key)  # refuse a sender without access before reading anything
         hops = _checked_hops(headers)
-        with self._replica.meters.flight(pipe.tenant) as flight:
-            route, events = await self._received(headers, protocol, flight, key, began_us)
+        with self._replica.meters.flight(route.pipe.tenant) as flight:
+            route, events = await self._received(headers, protocol, flight, key, route=route, began_us=began_us)
             results = await self._take(route, events, headers, hops, began_us)
             if events.is_batch:
                 return _answer_batch(protocol, results, f"{self._receipts}{{id}}/", flight.meter)
@@ -160,32 +160,35 @@ class IngestApp:
         query = f"?{scope.query_string}" if scope.query_string else ""
         return f"{self._replica.settings.ingest_url}{scope.path}{query}"
 
-    async def _take(
+    def _take(
         self, route: SourceRoute, events: RequestEvents, headers: Any, hops: int, began_us: int
-    ) -> list[EventResult]:
+    ) -> Awaitable[list[EventResult]]:
         """Store the events of a request with what its headers say, within the tenant's quota."""
         type_header = route.gate.record_header if route.gate is not None else ""
         items = carry_headers(events.items, hops, headers.get(type_header) or "" if type_header else "")
         items = self._replica.within_quota(route.pipe, items, events.count)
         traceparent, traces = headers.get(TRACEPARENT) or "", self._replica.traces
         if traces is not None:
-            return await traces.posted(route, items, traceparent, began_us)
-        return await self._replica.take(route, carry_trace(items, traceparent))
+            return traces.posted(route, items, traceparent, began_us)
+        return self._replica.take(route, carry_trace(items, traceparent))
 
     async def _received(
-        self, headers: Any, protocol: Any, flight: InFlightBytes, key: str, began_us: int
+        self, headers: Any, protocol: Any, flight: InFlightBytes, key: str, *, route: SourceRoute, began_us: int
     ) -> tuple[SourceRoute, RequestEvents]:
-        """Return the route of a request and its events. Raises EventRejectedError if it is refused as a whole."""
-        route, body = self._replica.routes.find(key), None
+        """Return the route of a request and its events. Raises EventRejectedError if it is refused as a whole.
+
+        route: of the key before the body was read
+        """
+        body = None
         try:
             body = await self._read(headers, protocol, flight, route.pipe.pipe)
             route = self._replica.routes.find(key)  # reading the body takes time: use the route that the key has now
             ce = _NO_ATTRIBUTES
             if "ce-specversion" in headers:
                 ce = {name[3:]: value for name, value in headers.items() if name.startswith("ce-")}
-            gate, most = route.gate, self._replica.settings.max_event_bytes
+            gate = route.gate
             in_container = None if gate is None else partial(read_container, gate, now_us=began_us)
-            events = read_events(headers.get("content-type", ""), body, ce, most, in_container)
+            events = read_events(headers.get("content-type", ""), body, ce, self._most, in_container)
             if not events.is_batch and (delivery := headers.get(IDEMPOTENCY_HEADER)):
                 id_ = checked_id(delivery.strip('"'), IDEMPOTENCY_HEADER)
                 events.items = iter(carry_headers(events.items, 0, "", id_))
@@ -201,7 +204,9 @@ class IngestApp:
         """
         try:
             flight.meter.check(self._replica.meters.clock())
-            body = await self._decompressed(headers, await self._body(headers, protocol, flight), flight)
+            body = await self._body(headers, protocol, flight)
+            if (encoding := headers.get("content-encoding")) is not None:
+                body = await self._decompressed(encoding.strip().lower(), body, flight)
         except OverQuotaError:
             self._replica.refuse(pipe)
             raise
@@ -238,10 +243,9 @@ class IngestApp:
         finally:
             self._slow.end(task)
 
-    async def _decompressed(self, headers: Any, body: bytes, flight: InFlightBytes) -> bytes:
+    async def _decompressed(self, encoding: str, body: bytes, flight: InFlightBytes) -> bytes:
         """Return the body without its content encoding. Raises EventRejectedError."""
-        encoding = headers.get("content-encoding")
-        if encoding is None or (encoding := encoding.strip().lower()) == "identity":
+        if encoding == "identity":
             return body
         if encoding != "gzip":
             raise EventRejectedError(415, "encoding-invalid", f"needs gzip or none, got {encoding[:40]}")

@@ -100,10 +100,12 @@ def read_events(
     """
     if "specversion" in ce:
         return single(_binary(media_type, body, ce, max_event_bytes))
-    kind = _kind(media_type)
-    if is_avro_type(kind):
-        return _avro(kind, body, max_event_bytes, read_container)
-    reader = _READERS.get(kind)
+    reader = _READERS.get(media_type)
+    if reader is None:  # not written as we write it: with parameters, or in capitals
+        kind = _kind(media_type)
+        if is_avro_type(kind):
+            return _avro(kind, body, max_event_bytes, read_container)
+        reader = _READERS.get(kind)
     if reader is None:
         needed = ", ".join(_READERS if read_container is None else (*_READERS, *MEDIA_TYPES))
         raise EventRejectedError(415, "media-type", f"needs one of {needed}, got {media_type[:80] or 'none'}")
@@ -126,7 +128,7 @@ def _avro(kind: str, body: bytes, max_event_bytes: int, read_container: ReadCont
 
 def carry_trace(items: Iterable[Item], traceparent: str) -> Iterable[Item]:
     """Add the sender's trace context to the events of a request, unless it is not a valid W3C `traceparent`."""
-    return _carrying(items, traceparent) if is_traceparent(traceparent) else items
+    return _carrying(items, traceparent) if traceparent and is_traceparent(traceparent) else items
 
 
 def _carrying(items: Iterable[Item], traceparent: str) -> Iterator[Item]:

@@ -90,6 +90,7 @@ class LedgerReporter:
         self._books: dict[str, ReportBooks] = defaultdict(ReportBooks)
         self._unstored: dict[str, deque[bytes]] = {}  # of the current round, by cell
         self._events = 0  # of the current round
+        self.unreported = 0  # ACKed events that the ledger has no report of, those of a round until it is complete
         self._under_way: set[str] = set()
         self._begun = False  # a round is running, or is over and not yet removed from the journal
         self._due = 0.0
@@ -107,6 +108,7 @@ class LedgerReporter:
             if ack.producer:
                 book.facts.extend(ack.pipe, ack.bucket, log_key(ACKED, ack.producer), ack.positions)
             book.events += len(ack.positions)
+            self.unreported += len(ack.positions)
 
     def reused(self, cell: str, pipe: str, bucket: int, positions: Sequence[int]) -> None:
         """Note positions that Kafka gave to records that are not ACKed, and had given to others before."""
@@ -118,11 +120,6 @@ class LedgerReporter:
         The duration is from the last byte of the request to the delivery report.
         """
         self._books[ack.cell].lags.add_all((ack.pipe, INGEST, ack.bucket), lags_in_us, took_us)
-
-    @property
-    def unreported(self) -> int:
-        """Number of ACKed events that the ledger has no report of; those of a round count until it is complete."""
-        return self._events + sum(book.events for book in self._books.values())
 
     @property
     def is_full(self) -> bool:
@@ -159,6 +156,7 @@ class LedgerReporter:
             return
         if self._begun:  # here and not in the delivery callback: only one thread may move the journal's files
             self._begun = False
+            self.unreported -= self._events
             self._events = 0
             with suppress(OSError):  # the next run reports the journal's entries once more
                 self._journal.reported()

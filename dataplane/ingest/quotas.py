@@ -36,33 +36,40 @@ class OverQuotaError(EventRejectedError):
 class TokenBucket:
     """Token bucket that may go into debt. When idle it is full: it holds BURST_S of its rate."""
 
-    __slots__ = ("_at_s", "level", "rate")
+    __slots__ = ("_at_s", "_capacity", "_rate", "level")
 
     def __init__(self, rate: float, now_s: float) -> None:
-        self.rate = rate
-        self.level = rate * BURST_S
+        self._rate = rate
+        self._capacity = self.level = rate * BURST_S
         self._at_s = now_s
 
     def set_rate(self, rate: float, now_s: float) -> None:
         """Fill at another rate from now on."""
         self.fill(now_s)
-        self.rate = rate
-        self.level = min(self.level, rate * BURST_S)
+        self._rate, self._capacity = rate, rate * BURST_S
+        self.level = min(self.level, self._capacity)
 
     def fill(self, now_s: float) -> float:
-        """Add the tokens that accrued since the last call; return the level."""
-        self.level = min(self.rate * BURST_S, self.level + max(0.0, now_s - self._at_s) * self.rate)
+        """Add the tokens that accrued since the last call; return the level. A hot path."""
+        if now_s > self._at_s:
+            level = self.level + (now_s - self._at_s) * self._rate
+            self.level = level if level < self._capacity else self._capacity
         self._at_s = now_s
         return self.level
 
     def wait_s(self, amount: float) -> float:
         """Return the seconds until the level is `amount`, or the bucket's capacity if that is less."""
-        return max(0.0, min(amount, self.rate * BURST_S) - self.level) / self.rate
+        return max(0.0, min(amount, self._capacity) - self.level) / self._rate
+
+    def left(self) -> str:
+        """Return what is left and the seconds until the bucket is full, as parameters of the RateLimit field."""
+        level = self.level
+        return f"r={int(level) if level > 0 else 0};t={math.ceil((self._capacity - level) / self._rate)}"
 
     @property
     def is_full(self) -> bool:
         """True if nothing was taken recently."""
-        return self.level >= self.rate * BURST_S
+        return self.level >= self._capacity
 
 
 class TenantMeter:
@@ -107,7 +114,8 @@ class TenantMeter:
 
     def admit(self, events: int, now_s: float) -> int:
         """Take tokens for up to `events` events; return how many were admitted, counted from the first."""
-        admitted = min(events, max(0, int(self._events.fill(now_s))))
+        level = self._events.fill(now_s)
+        admitted = events if level >= events else max(0, int(level))
         self._events.level -= admitted
         self.taken[0] += admitted
         return admitted
@@ -147,11 +155,7 @@ class TenantMeter:
 
     def left(self) -> tuple[str, str]:
         """Return the RateLimit field: what is left, and the seconds until the bucket is full again."""
-        parts = [
-            f'"{name}";r={max(0, int(bucket.level))};t={math.ceil(bucket.wait_s(bucket.rate * BURST_S))}'
-            for name, bucket in ((EVENTS, self._events), (BYTES, self._bytes))
-        ]
-        return "ratelimit", ", ".join(parts)
+        return "ratelimit", f'"{EVENTS}";{self._events.left()}, "{BYTES}";{self._bytes.left()}'
 
     @property
     def is_idle(self) -> bool:

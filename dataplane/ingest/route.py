@@ -52,7 +52,7 @@ class Stamper:
     def __init__(self, grace_us: int) -> None:
         self._grace_us = grace_us
         self._tails: list[str] = []
-        self._head, self._head_us = "", 0
+        self._head, self._head_ms = "", 0
 
     def stamp(self, route: SourceRoute, event: ReceivedEvent, now_us: int) -> tuple[MessageMeta, bytes | None]:
         """Return the Meta of an event and its Kafka key. A hot path.
@@ -82,9 +82,9 @@ class Stamper:
         ), key
 
     def _message_id(self, now_us: int) -> str:
-        """Return a message id as `stamp.message_id` does; the part that a request's events share is computed once."""
-        if now_us != self._head_us:
-            self._head, self._head_us = id_head(now_us), now_us
+        """Return a message id as `stamp.message_id` does; the part that is the same for a millisecond is kept."""
+        if now_us // 1_000 != self._head_ms:
+            self._head, self._head_ms = id_head(now_us), now_us // 1_000
         if not self._tails:
             random_hex = os.urandom(CHANCE_DIGITS * 500).hex()
             self._tails = [

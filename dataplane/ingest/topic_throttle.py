@@ -7,9 +7,10 @@ would not send; the waiting records are sent in one request, as before (docs/kaf
 """
 
 from collections import defaultdict
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from msgspec import Struct
 
 from dataplane.ledger.meta import Headers
 from dataplane.runtime.producers.replaceable import ReplaceableProducer
@@ -29,7 +30,7 @@ class RecordReports(Protocol):
         """Handle that one record will not be produced."""
 
 
-class QueuedRecord(NamedTuple):
+class QueuedRecord(Struct, gc=False):
     """Record that waits for earlier records of its partition."""
 
     value: bytes
@@ -70,10 +71,14 @@ class TopicThrottle:
 
     def send(self, value: bytes, key: bytes | None, partition: int, headers: Headers, batch: RecordReports) -> None:
         """Produce the record, or queue it. Raises BufferError, KafkaException. A hot path."""
-        if partition not in self._held and self._passes(partition, batch):
-            self._produce(self._topic, value, key, partition, batch.report, headers=headers)
-            self._in_flight[partition] += 1
-            return
+        if partition not in self._held:
+            in_flight = self._in_flight[partition]
+            if in_flight < MAX_IN_FLIGHT:
+                self._passing[partition] = batch
+            if in_flight < MAX_IN_FLIGHT or self._passing[partition] is batch:
+                self._produce(self._topic, value, key, partition, batch.report, headers=headers)
+                self._in_flight[partition] += 1
+                return
         if self._held_bytes >= HELD_BYTES:
             raise BufferError
         self._held.setdefault(partition, []).append(QueuedRecord(value, key, headers, batch))
@@ -94,8 +99,9 @@ class TopicThrottle:
         """Note the offset of a stored record; return False if one as high was reported before. A hot path.
 
         In that case the broker has lost records that it had acknowledged, and gives their offsets to other records.
+        Also returns False for a late report: the new producer instance may be given its offset.
         """
-        if offset <= self._highs.get(partition, -1):
+        if offset <= self._highs.get(partition, -1) or self.is_late:
             return False
         self._highs[partition] = offset
         return True
@@ -118,12 +124,6 @@ class TopicThrottle:
                     self._failed.add(partition)
                     record.batch.refused(partition)
         self._failed.clear()
-
-    def _passes(self, partition: int, batch: RecordReports) -> bool:
-        if self._in_flight[partition] < MAX_IN_FLIGHT:
-            self._passing[partition] = batch
-            return True
-        return self._passing[partition] is batch
 
     def _sent(self, partition: int, record: QueuedRecord) -> bool:
         try:

@@ -5,6 +5,7 @@ roaring bitmaps stay small. A unit is (position, child) up to route and (positio
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 OFFSET_BITS: Final = 40
@@ -21,6 +22,7 @@ class UnitPosition(NamedTuple):
     offset: int
 
 
+@lru_cache(maxsize=4_096)
 def partition_base(generation: int, partition: int) -> int:
     """Return the position of offset 0 of a partition, to which an offset can be added.
 

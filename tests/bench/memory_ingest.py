@@ -11,17 +11,22 @@ from typing import Any, Final
 from confluent_kafka import Message
 
 from dataplane.ingest.acks import AckTracker
+from dataplane.ingest.app import IngestApp
 from dataplane.ingest.event_types import read_container
 from dataplane.ingest.events import read_events
 from dataplane.ingest.replica import IngestReplica
-from dataplane.names import PURPOSES, cell_topic
+from dataplane.names import EVENTS_PATH, PURPOSES, cell_topic
 from dataplane.runtime.settings import settings_from
-from dataplane.tables.records import CellRecord, PipeRecord, Record, TopicRecord
+from dataplane.spec.keys import key_digest
+from dataplane.tables.records import ApiKeyRecord, CellRecord, PipeRecord, QuotaRecord, Record, TopicRecord
 from tests.support import process_lane
+from tests.support.cluster import KEY
 from tests.support.memory_lane import PARTITIONS
 
 REQUESTS: Final = 8  # concurrent
 BATCH: Final = 100
+CONNECTIONS: Final = 64  # of senders that post one event at a time
+POSTS: Final = 10  # of each connection in a pass
 
 
 class Loopback:
@@ -47,6 +52,33 @@ class Loopback:
             report(None, next(self._next[partition]))
 
 
+class MemoryExchange:
+    """Scope and protocol of a POST, as granian gives them to an application; the body arrives on the next turn."""
+
+    path, method = EVENTS_PATH, "POST"
+
+    def __init__(self, media_type: str, body: bytes) -> None:
+        self._body = body
+        self._loop = asyncio.get_running_loop()
+        self.status = 0
+        self.headers = {
+            "host": "127.0.0.1:8000",
+            "authorization": f"Bearer {KEY}",
+            "content-type": media_type,
+            "content-length": str(len(body)),
+        }
+
+    def __call__(self) -> asyncio.Future[bytes]:
+        """Return the body as an awaitable."""
+        found = self._loop.create_future()
+        self._loop.call_soon(found.set_result, self._body)
+        return found
+
+    def response_bytes(self, status: int, _headers: list[tuple[str, str]], _body: bytes) -> None:
+        """Keep the status of the response."""
+        self.status = status
+
+
 class MemoryIngest:
     """A replica with one pipe and source, whose records are stored in memory. `body` has `events` events."""
 
@@ -62,15 +94,32 @@ class MemoryIngest:
         for record in (CellRecord("c1", 1, 1, {}, topics), pipe, process_lane.plan(), *more):
             self._replica.table.apply(record)
         self._producer = Loopback(REQUESTS * BATCH)
+        self._replica.table.apply(ApiKeyRecord(key_digest(KEY), 1, "p", "shop"))
+        self._replica.table.apply(QuotaRecord("t", 1, events_per_s=1 << 30, bytes_per_s=1 << 40))
         self._route = self._replica.routes.lead("p", "shop")
         assert (self._route.gate is not None) is bool(more)
+        self._app = IngestApp(self._replica)
 
     async def requests(self) -> None:
         """Take REQUESTS concurrent requests, all of whose events must be accepted."""
+        self._begin_pass()
+        await asyncio.gather(*(self._request() for _ in range(REQUESTS)))
+
+    async def posts(self) -> None:
+        """Answer POSTS requests of each of CONNECTIONS senders, as they come from the HTTP server."""
+        self._begin_pass()
+        await asyncio.gather(*(self._post() for _ in range(CONNECTIONS)))
+
+    def _begin_pass(self) -> None:
         self._replica._loop = asyncio.get_running_loop()
         self._producer.rewind()  # the tracker refuses offsets that fall
         self._replica._acks = AckTracker(self._producer, self._replica._recorder.on_done)
-        await asyncio.gather(*(self._request() for _ in range(REQUESTS)))
+
+    async def _post(self) -> None:
+        exchange = MemoryExchange(self._media_type, self._body)
+        for _ in range(POSTS):
+            await self._app.__rsgi__(exchange, exchange)
+            assert exchange.status == 202
 
     async def _request(self) -> None:
         gate, most = self._route.gate, self._replica.settings.max_event_bytes
@@ -83,6 +132,7 @@ class MemoryIngest:
     def end_pass(self) -> None:
         """Drop the facts that nobody reads."""
         self._replica._reporter._books.clear()
+        self._replica._reporter.unreported = 0
 
     def close(self) -> None:
         """Close the replica's files and clients."""

@@ -11,7 +11,7 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -39,7 +39,7 @@ from dataplane.runtime.producers.tracked_producer import TrackedProducer
 from dataplane.transmit.http.sender import HttpResponse
 from loadgen.measured import EVENT
 from tests.bench.memory_ingest import BATCH as INGEST_BATCH
-from tests.bench.memory_ingest import REQUESTS, Loopback, MemoryIngest
+from tests.bench.memory_ingest import CONNECTIONS, POSTS, REQUESTS, Loopback, MemoryIngest
 from tests.bench.report import Line
 from tests.bench.stand import FIVE_STEPS, STEPS
 from tests.bench.threads import mock_cluster
@@ -152,14 +152,30 @@ def transmit(var: Path, sampler: Sampler) -> Passes:
 def ingest(var: Path, sampler: Sampler) -> Passes:
     """Yield the passes of an ingest replica without HTTP: batches of 100."""
     body = b"[" + b",".join([EVENT] * INGEST_BATCH) + b"]"
+    yield from _take(var, sampler, body, INGEST_BATCH, MemoryIngest.requests, REQUESTS * INGEST_BATCH)
+
+
+def ingest_singles(var: Path, sampler: Sampler) -> Passes:
+    """Yield the passes of ingest's HTTP application without its HTTP server: single events."""
+    yield from _take(var, sampler, EVENT, 1, MemoryIngest.posts, CONNECTIONS * POSTS)
+
+
+def _take(
+    var: Path,
+    sampler: Sampler,
+    body: bytes,
+    events: int,
+    one_pass: Callable[[MemoryIngest], Coroutine[Any, Any, None]],
+    events_of_pass: int,
+) -> Passes:
     with mock_cluster([]) as (cluster, _):  # a broker for its clients to connect to, without traffic
-        run = MemoryIngest(var, cluster.kafka, "application/json", body, INGEST_BATCH)
+        run = MemoryIngest(var, cluster.kafka, "application/json", body, events)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             for _ in range(PASSES):
                 with sampler.on():
                     begun_s = time.thread_time()
-                    runner.run(run.requests())
-                    yield time.thread_time() - begun_s, REQUESTS * INGEST_BATCH
+                    runner.run(one_pass(run))
+                    yield time.thread_time() - begun_s, events_of_pass
                 run.end_pass()
         run.close()
 
@@ -203,6 +219,7 @@ HOPS: Final[dict[str, Callable[[Path, Sampler], Passes]]] = {
     "process, 2 steps, with a sequence": process(STEPS, key="customer.email", sequence="order.id"),
     "process, 5 steps and a predicate": process(FIVE_STEPS),
     "ingest, batches of 100": ingest,
+    "ingest, single events": ingest_singles,
     "transmit, signed": transmit,
     "replay, no steps": replay_task([]),
     "replay, 2 steps": replay_task(STEPS),

@@ -42,8 +42,8 @@ BUGS: Final = (
     Bug(
         "2xx whatever the delivery report says",
         "dataplane/ingest/acks.py",
-        "        elif error is None and offset is not None and self.pace.rises(partition, offset):\n",
-        "        elif offset is not None and self.pace.rises(partition, offset):\n",
+        "        if error is None and offset is not None and pace.rises(partition, offset):\n",
+        "        if offset is not None and pace.rises(partition, offset):\n",
         "tests/unit/ingest/test_ack_after_delivery_report.py::test_request_is_acked_only_when_all_its_delivery_reports_succeed",
     ),
     Bug(

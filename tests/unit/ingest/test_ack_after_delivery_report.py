@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from confluent_kafka import KafkaError
 
@@ -19,6 +20,7 @@ from dataplane.ingest.problems import EventRejectedError
 from dataplane.ingest.replica import IngestReplica
 from dataplane.ingest.route import SourceRoute
 from dataplane.ledger.meta import META_HEADER, Headers, encode_meta
+from dataplane.ledger.units import partition_base
 from dataplane.ledger.usage import PipeUsage
 from dataplane.names import AUDIT_TOPIC
 from dataplane.plan import source_fields
@@ -73,9 +75,11 @@ def events(*bodies: str) -> list[Item]:
     return [ReceivedEvent(body.encode(), None, []) for body in bodies]
 
 
-async def taken(replica: IngestReplica, events: list[Item]) -> "asyncio.Task[list[EventResult]]":
+async def taken(
+    replica: IngestReplica, events: list[Item], route: SourceRoute = ROUTE
+) -> "asyncio.Task[list[EventResult]]":
     """Start a request and run everything of it that needs no delivery report."""
-    task = asyncio.ensure_future(replica.take(ROUTE, events))
+    task = asyncio.ensure_future(replica.take(route, events))
     for _ in range(5):
         await asyncio.sleep(0)
     return task
@@ -122,6 +126,22 @@ def test_request_is_acked_only_when_all_its_delivery_reports_succeed(tmp_path: P
         assert [verdict.status for verdict in verdicts] == [503, 503, 503], "a report does not identify its event"
         journal = AckJournal(tmp_path / "data" / "acks", "ingest-1")
         assert journal.left_behind == [], "unanswered events are not reported as ACKed"
+        journal.close()
+
+    with_replica(tmp_path, story)
+
+
+def test_acks_reported_together_are_journalled_for_the_cell_that_stored_each(tmp_path: Path, producer: SlowProducer):
+    async def story(replica: IngestReplica) -> None:
+        moved = msgspec.structs.replace(ROUTE, pipe=msgspec.structs.replace(PIPE, version=2, cell="c2"))
+        other = msgspec.structs.replace(ROUTE, pipe=msgspec.structs.replace(PIPE, pipe="q"))
+        tasks = [await taken(replica, events("{}"), route) for route in (ROUTE, moved, other, ROUTE)]
+        producer.report(None, None, None, None)
+        assert [(await task)[0].status for task in tasks] == [202] * 4
+        journal = AckJournal(tmp_path / "data" / "acks", "ingest-1")
+        base = partition_base(3, 2)
+        found = {(ack.cell, ack.pipe): [at - base for at in ack.positions] for ack in journal.left_behind}
+        assert found == {("c1", "p"): [0, 3], ("c2", "p"): [1], ("c1", "q"): [2]}
         journal.close()
 
     with_replica(tmp_path, story)

@@ -13,7 +13,7 @@ from controlplane.compute.installed import foreign_path, home_without_zip, spark
 from controlplane.compute.pods import MASTER, PodContext, spark_conf
 from controlplane.compute.port import DesiredApplication
 from controlplane.compute.processes import INCARNATION_VARIABLE
-from controlplane.compute.releases import ReleaseStore
+from controlplane.compute.releases import WORKER_DAEMON, ReleaseStore
 from controlplane.compute.standalone import cluster_conf
 from dataplane.runtime.lake_conf import LAKE_CONF
 
@@ -64,6 +64,8 @@ class SparkLauncher(Struct, frozen=True):
         }
         conf |= cluster_conf(desired.master, incarnation) | self._in_pods(desired, incarnation)
         conf |= LAKE_CONF if self.jars else {}
+        if desired.master.startswith("local") and releases.has_worker_daemon(desired.release):
+            conf["spark.python.daemon.module"] = WORKER_DAEMON
         flags = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
         named = ["--cell", desired.cell, "--epoch", str(desired.epoch), "--incarnation", incarnation]
         jars = ",".join(map(str, sorted(self.jars.glob("*.jar")))) if self.jars else ""

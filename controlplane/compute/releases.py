@@ -14,6 +14,7 @@ from typing import Final
 
 PACKAGE: Final = "dataplane"
 APPLICATION: Final = f"{PACKAGE}/jobs/cell.py"
+WORKER_DAEMON: Final = f"{PACKAGE}.jobs.worker_daemon"
 ID: Final = re.compile(r"[0-9a-f]{16}")
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)  # the same content gives the same bytes
 
@@ -58,6 +59,11 @@ class ReleaseStore:
         path = self._folder / release / Path(APPLICATION).name
         _write(path, content)
         return path
+
+    def has_worker_daemon(self, release: str) -> bool:
+        """Return True if the release has a daemon of Python workers of its own. Raises ReleaseError."""
+        with zipfile.ZipFile(self.archive(release)) as archive:
+            return f"{WORKER_DAEMON.replace('.', '/')}.py" in archive.namelist()
 
     def _path(self, release: str) -> Path:
         if not ID.fullmatch(release):

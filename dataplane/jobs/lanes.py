@@ -2,8 +2,10 @@
 
 import logging
 import random
+import signal
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +22,7 @@ from dataplane.runtime.telemetry.tracing import tracing_from
 log = logging.getLogger(__name__)
 
 REJOIN_WAIT_S: Final = 1.0
+LEAVE_S: Final = 2.0  # without a broker, leaving the group would block
 LONGEST_REJOIN_S: Final = 8.0  # plus the group's session timeout and the start of a process: a lane is back within 30 s
 
 
@@ -66,10 +69,31 @@ def run_until_exit(identity: LaneIdentity, settings: DataPlaneSettings) -> str:
     """Create and run a lane, close its tracing, and return its outcome. Raises LaneError if the lane cannot start."""
     tracing = tracing_from(f"penstock-{identity.kind}", f"{identity.cell}/{identity.writer}", follows=True)
     try:
-        return Lane(identity, settings, make_work, tracing).run()
+        lane = Lane(identity, settings, make_work, tracing)
+        with leaves_on_signal(lane):
+            return lane.run()
     finally:
         if tracing is not None:
             tracing.close()
+
+
+@contextmanager
+def leaves_on_signal(lane: Lane) -> Iterator[None]:
+    """Have the lane leave its group on SIGHUP, which PySpark's daemon sends once the JVM has exited, and on SIGTERM.
+
+    Killed by them, it would keep its partitions until its session times out. It is killed after LEAVE_S.
+    """
+
+    def leave(number: int, _frame: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, LEAVE_S)  # SIGALRM ends the process, also in a call that blocks
+        lane.leave(f"ended by {signal.Signals(number).name}")
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGHUP, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def pause_before(note: Path, now_s: float) -> float:

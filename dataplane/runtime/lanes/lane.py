@@ -118,6 +118,7 @@ class Lane:
         self._envelopes = EnvelopeReader(self.slots, self.producer, self.cell.topics["dead"].name)
         self._last_poll = time.monotonic()
         self._busy_s = 0.0  # in callbacks, at the last poll
+        self._must_leave = ""
         self._control_due = self._checkpoint_due = 0.0
         self._work = make_work(self)
 
@@ -170,6 +171,13 @@ class Lane:
         return self._envelopes.read_all(messages)
 
     # -- the loop --------------------------------------------------------------------------------------------------
+
+    def leave(self, reason: str) -> None:
+        """Fail at the next poll, without a drain: another lane gets the partitions before the session times out.
+
+        Safe to call in a signal handler.
+        """
+        self._must_leave = reason
 
     def run(self) -> str:
         """Process messages until a drain is requested. Return "drained", or "failed(<reason>)" for a lane's own errors.
@@ -248,10 +256,14 @@ class Lane:
         return message
 
     def _note_progress(self) -> None:
-        """Note that the lane is alive. Raises LaneError if it has not been for longer than its session timeout.
+        """Note that the lane is alive.
+
+        Raises LaneError if it has not been for longer than its session timeout, or was told to leave.
 
         Time in callbacks does not count, up to what a healthy one needs: the client keeps the session alive meanwhile.
         """
+        if self._must_leave:
+            raise LaneError(self._must_leave)
         now_s, busy_s = time.monotonic(), self._rebalance.busy_s
         stalled_s = now_s - self._last_poll - min(busy_s - self._busy_s, CALLBACK_S)
         if stalled_s > SESSION_TIMEOUT_MS / 1_000:

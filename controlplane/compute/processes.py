@@ -8,7 +8,10 @@ import signal
 
 import psutil
 
+from controlplane.compute.releases import WORKER_DAEMON
+
 INCARNATION_VARIABLE = "PENSTOCK_INCARNATION"
+DAEMONS = ("pyspark.daemon", WORKER_DAEMON)
 
 
 def members(incarnation: str) -> list[psutil.Process]:
@@ -48,7 +51,7 @@ def signal_all(processes: list[psutil.Process], number: signal.Signals) -> None:
 
 def _is_worker(process: psutil.Process) -> bool:
     try:
-        return any("pyspark.daemon" in word for word in process.cmdline())
+        return any(daemon in word for word in process.cmdline() for daemon in DAEMONS)
     except (psutil.Error, OSError):
         return False
 

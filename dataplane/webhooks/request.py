@@ -12,6 +12,7 @@ INVALID: Final = "signature-invalid"
 STALE: Final = "signature-stale"
 TOLERANCE_S: Final = 300  # between a signed time and ours: the default of Stripe, Slack and Standard Webhooks
 MAX_TIME_DIGITS: Final = 12
+MAX_PARTS: Final = 20
 _CHARSET: Final = re.compile(r';\s*charset\s*=\s*"?([^\s";]+)', re.IGNORECASE)
 
 
@@ -73,9 +74,26 @@ def check_time(text: str, now_s: int) -> str:
     """Return a signed Unix time as it was sent. Raises UnverifiedError if it is not within TOLERANCE_S of `now_s`."""
     if not (text.isascii() and text.isdecimal() and len(text) <= MAX_TIME_DIGITS):
         raise UnverifiedError(INVALID, "needs a signed Unix time in seconds")
-    if abs(now_s - int(text)) > TOLERANCE_S:
-        raise UnverifiedError(STALE, f"needs a signed time within {TOLERANCE_S} s of ours; was it sent again?")
+    check_age(int(text), now_s)
     return text
+
+
+def check_age(signed_s: int, now_s: int, tolerance_s: int = TOLERANCE_S) -> None:
+    """Raise UnverifiedError if a signed Unix time is not within `tolerance_s` of `now_s`."""
+    if abs(now_s - signed_s) > tolerance_s:
+        raise UnverifiedError(STALE, f"needs a signed time within {tolerance_s} s of ours; was it sent again?")
+
+
+def read_parts(header: str, separator: str, names: Sequence[str]) -> Sequence[list[str]]:
+    """Return the values of each of these names in a header of parts such as `t=1,v1=ab,v1=cd`; others are left out.
+
+    Raises UnverifiedError if the header has too many parts.
+    """
+    parts = header.split(separator, MAX_PARTS)
+    if len(parts) > MAX_PARTS:
+        raise UnverifiedError(INVALID, f"needs at most {MAX_PARTS} parts in the header with the signature")
+    named = [part.strip().partition("=")[::2] for part in parts]
+    return [[value for name, value in named if name == wanted] for wanted in names]
 
 
 def check_match(given: Iterable[str], expected: Iterable[str]) -> None:

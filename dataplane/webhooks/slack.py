@@ -8,22 +8,12 @@ import hmac
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
+from dataplane.webhooks.challenge import read_challenge, reply_to
 from dataplane.webhooks.preset import FORM, JSON, HeaderPlace, Preset
 from dataplane.webhooks.request import Reply, WebhookRequest, check_match, check_time
 
 SIGNATURE: Final = "x-slack-signature"
 TIME: Final = "x-slack-request-timestamp"
-MAX_CHALLENGE: Final = 1_024
-
-
-class _Challenge(msgspec.Struct):
-    type: str = ""
-    challenge: str = ""
-
-
-_challenge = msgspec.json.Decoder(_Challenge).decode
 
 
 def verify(request: WebhookRequest, secrets: Sequence[str], now_s: int) -> None:
@@ -37,13 +27,8 @@ def handshake(request: WebhookRequest) -> Reply | None:
     """Return the challenge of a `url_verification`; None for all other requests."""
     if request.media_type != JSON or b"url_verification" not in request.body:
         return None
-    try:
-        asked = _challenge(request.body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    if asked.type != "url_verification" or not 1 <= len(asked.challenge) <= MAX_CHALLENGE:
-        return None
-    return Reply(200, "text/plain; charset=utf-8", asked.challenge.encode("utf-8", "replace"))
+    asked = read_challenge(request.body)
+    return reply_to(asked) if asked.type == "url_verification" and asked.challenge else None
 
 
 SLACK: Final = Preset(

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from dataplane.webhooks.preset import JSON, HeaderPlace, Preset
-from dataplane.webhooks.request import INVALID, UnverifiedError, WebhookRequest, check_match, check_time
+from dataplane.webhooks.request import INVALID, MAX_PARTS, UnverifiedError, WebhookRequest, check_match, check_time
 
 PREFIX: Final = "whsec_"
-MAX_PARTS: Final = 20
 _STANDARD: Final = ("webhook-id", "webhook-timestamp", "webhook-signature")
 _SVIX: Final = ("svix-id", "svix-timestamp", "svix-signature")
 

@@ -9,19 +9,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from dataplane.webhooks.preset import JSON, Preset
-from dataplane.webhooks.request import INVALID, UnverifiedError, WebhookRequest, check_match, check_time
+from dataplane.webhooks.request import INVALID, UnverifiedError, WebhookRequest, check_match, check_time, read_parts
 
 SIGNATURE: Final = "stripe-signature"
-MAX_PARTS: Final = 20
 
 
 def verify(request: WebhookRequest, secrets: Sequence[str], now_s: int) -> None:
     """Check `Stripe-Signature: t=<time>,v1=<hex>[,v1=<hex>]`. Raises UnverifiedError."""
-    parts = request.signed(SIGNATURE).split(",", MAX_PARTS)
-    named = [part.strip().partition("=")[::2] for part in parts]
-    times = [value for name, value in named if name == "t"]
-    given = [value for name, value in named if name == "v1"]
-    if len(parts) > MAX_PARTS or len(times) != 1 or not given:
+    times, given = read_parts(request.signed(SIGNATURE), ",", ("t", "v1"))
+    if len(times) != 1 or not given:
         raise UnverifiedError(INVALID, f"needs {SIGNATURE} with one time and at least one signature v1")
     content = check_time(times[0], now_s).encode() + b"." + request.body
     check_match(given, (hmac.new(secret.encode(), content, "sha256").hexdigest() for secret in secrets))

@@ -56,6 +56,27 @@ GUIDES: Final[Mapping[str, SenderGuide]] = {
         "the method HTTP POST.",
         "the auth token of the account",
     ),
+    "paddle": SenderGuide(
+        "In the dashboard: Developer tools, Notifications, New destination. Choose the type webhook and enter the URL.",
+        "the secret key of the destination, which begins with pdl_",
+        url_first=True,
+    ),
+    "pagerduty": SenderGuide(
+        "In the web app: Integrations, Generic Webhooks (v3), New Webhook. Enter the URL as the webhook URL.",
+        "shown once, after the webhook is added",
+        url_first=True,
+    ),
+    "square": SenderGuide(
+        "In the developer console: the application, Webhooks, Subscriptions, Add subscription. Enter the URL as the "
+        "notification URL.",
+        "the signature key of the subscription",
+        url_first=True,
+    ),
+    "twitch": SenderGuide(
+        "By Twitch's API: create an EventSub subscription with the transport method webhook and the URL as callback. "
+        "Twitch checks it at once, so save the secret here before.",
+        "the one that you send as the transport's secret, 10 to 100 characters",
+    ),
     "standard-webhooks": SenderGuide(
         "At the sender: add an endpoint with the URL. Senders that use Svix sign in the same way.",
         "the signing secret of the endpoint, which begins with whsec_",

@@ -25,6 +25,10 @@ class WebhookOut:
             * `shopify` - shopify
             * `slack` - slack
             * `twilio` - twilio
+            * `paddle` - paddle
+            * `pagerduty` - pagerduty
+            * `square` - square
+            * `twitch` - twitch
             * `standard-webhooks` - standard-webhooks
             * `cloudevents` - cloudevents
             * `none` - none

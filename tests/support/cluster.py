@@ -27,6 +27,7 @@ from dataplane.names import (
     OPERATIONAL_TOPIC,
     PURPOSES,
     QUERY_INPUTS,
+    WEBHOOK_PATH,
     LaneKind,
     Purpose,
     cell_topic,
@@ -36,7 +37,7 @@ from dataplane.names import (
 )
 from dataplane.record_limits import TOPIC_MAX_BYTES
 from dataplane.spec import PipeSpec, TableDestination, parse_pipe_spec
-from dataplane.spec.keys import RANDOM_BYTES, key_digest, key_text
+from dataplane.spec.keys import RANDOM_BYTES, URL_PREFIX, key_digest, key_text
 from dataplane.tables.lookups import TableRecord, encode_row, encode_table, row_key, table_key
 from dataplane.tables.records import (
     ApiKeyRecord,
@@ -47,10 +48,11 @@ from dataplane.tables.records import (
     Record,
     StopRecord,
     TopicRecord,
+    WebhookRecord,
     encode_record,
     record_key,
 )
-from dataplane.tables.sealed import bind, credential_place
+from dataplane.tables.sealed import bind, credential_place, webhook_place
 from tests.support.broker import Broker
 from tests.support.kafka import admin_producer, broker_admin
 from tests.support.patience import Patience
@@ -165,6 +167,16 @@ class Cluster:
         """Return a version higher than the last one."""
         self._version += 1
         return self._version
+
+    def add_webhook(self, pipe: str, preset: str, secret: str, *headers: str) -> str:
+        """Publish webhook settings and a URL of a pipe's source `shop`; return its path. Add the pipe afterwards."""
+        part = key_text(hashlib.sha256(f"url of {pipe}".encode()).digest()[:RANDOM_BYTES], URL_PREFIX)
+        sealed = Fernet(self.fernet_key).encrypt(bind(secret, webhook_place(pipe, "shop")).encode()).decode()
+        self.publish(
+            WebhookRecord(pipe, "shop", self.version(), preset, [sealed], list(headers)),
+            ApiKeyRecord(key_digest(part), self.version(), pipe, "shop"),
+        )
+        return WEBHOOK_PATH + part
 
     def publish_pipe(
         self, destinations: Mapping[str, str], normalize: list[dict[str, Any]] | None = None, **lanes: int

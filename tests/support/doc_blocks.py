@@ -8,6 +8,11 @@ from localbox.settings import ROOT
 
 PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").glob("*.md"))]
 GENERATED: Final = ROOT / "docs" / "reference"
+# Text in backticks that reads the event and has an operator or a call: an expression.
+_READS: Final = re.compile(r"\b(?:body|meta|table)(?:\.\w|\[)")
+_OPERATES: Final = re.compile(r"[=!<>]=|&&|\|\||[<>+*?]| in |\(")
+_OTHER_TEXT: Final = re.compile(r"penstock |[{\"'\w]+: ")  # a command, or fields of a spec
+_CODE: Final = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _FENCE: Final = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 
@@ -26,6 +31,12 @@ def blocks() -> list[Block]:
         for path in PAGES
         for indent, language, text in _FENCE.findall(path.read_text())
     ]
+
+
+def inline_expressions(text: str) -> list[str]:
+    """Return the expressions in the running text of a page: they read a root, and have an operator or a call."""
+    found = _CODE.findall(_FENCE.sub("", text))
+    return [one for one in found if _READS.search(one) and _OPERATES.search(one) and not _OTHER_TEXT.match(one)]
 
 
 def documented(page: str, language: str, **replaced: str) -> str:

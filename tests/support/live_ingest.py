@@ -1,6 +1,5 @@
 """An ingest replica on a broker of its own, for tests whose pipes are rows of the database."""
 
-import hashlib
 import http.client
 import json
 from collections.abc import Iterator
@@ -8,13 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from cryptography.fernet import Fernet
-
 from dataplane.ledger.meta import Headers, MessageMeta, read_meta
-from dataplane.names import WEBHOOK_PATH
-from dataplane.spec.keys import RANDOM_BYTES, URL_PREFIX, key_digest, key_text
-from dataplane.tables.records import ApiKeyRecord, WebhookRecord
-from dataplane.tables.sealed import bind, webhook_place
 from tests.support.cluster import Cluster, broker_for_cells
 from tests.support.ingest_replica import Replica
 from tests.support.plane import until
@@ -39,11 +32,7 @@ class LiveIngest:
 
     def add_url(self, pipe: str, preset: str, secret: str, *headers: str) -> str:
         """Publish the webhook settings of a pipe's source and a URL; return its path. `accept` the pipe afterwards."""
-        part = key_text(hashlib.sha256(f"url of {pipe}".encode()).digest()[:RANDOM_BYTES], URL_PREFIX)
-        sealed = Fernet(self._cluster.fernet_key).encrypt(bind(secret, webhook_place(pipe, "shop")).encode()).decode()
-        settings = WebhookRecord(pipe, "shop", self._cluster.version(), preset, [sealed], list(headers))
-        self._cluster.publish(settings, ApiKeyRecord(key_digest(part), self._cluster.version(), pipe, "shop"))
-        return f"{WEBHOOK_PATH}{part}"
+        return self._cluster.add_webhook(pipe, preset, secret, *headers)
 
     def stored(self, pipe: str) -> list[tuple[bytes, MessageMeta, Headers]]:
         """Return what ingest stored of a pipe: body, metadata and headers of each event, in order."""

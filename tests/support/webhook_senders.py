@@ -1,6 +1,7 @@
-"""Requests of each kind of sender: the published example where the provider has one, else one made as documented.
+"""Requests of each kind of sender: secret, body and signature as its provider publishes them, with the source.
 
-The signatures are computed here with the standard library only, by the provider's own description.
+Only Twitch publishes no signature, and CloudEvents have none: these are made as documented. The signatures of other
+requests are computed here with the standard library only, by the provider's own description.
 """
 
 import base64
@@ -29,6 +30,7 @@ class SignedRequest:
 
     signature: name of the header with the signature
     time:      name of the header with the signed time; "" if none or the signature has it
+    tolerance_s: between the signed time and that of its receipt
     """
 
     preset: str
@@ -39,6 +41,7 @@ class SignedRequest:
     now_s: int = 1_700_000_000
     time: str = ""
     url: str = ""
+    tolerance_s: int = 300
 
     def request(self, **changes: str | Sequence[str] | bytes | None) -> WebhookRequest:
         """Return the request with some headers changed (None: without it), or another `body` or `url`."""
@@ -111,33 +114,125 @@ STANDARD_WEBHOOKS = SignedRequest(
 )
 
 
-def _stripe() -> SignedRequest:
-    """Return a request as https://docs.stripe.com/webhooks/signature describes it, with the `v0` of test events."""
-    body, secret, now_s = (
-        b'{"id": "evt_1", "type": "invoice.paid", "created": 1700000000}',
-        "whsec_test_secret",
-        1_700_000_000,
-    )
-    signature = hex_hmac(secret, f"{now_s}.".encode() + body)
-    headers = {"content-type": JSON, "stripe-signature": f"t={now_s},v1={signature},v0={'0' * 64}"}
-    return SignedRequest("stripe", secret, body, "stripe-signature", headers, now_s)
+# https://github.com/stripe/stripe-dotnet/blob/master/src/StripeTests/Services/Events/EventUtilityTest.cs
+STRIPE = SignedRequest(
+    "stripe",
+    "webhook_secret",
+    b"""{
+  "id": "evt_123",
+  "object": "event",
+  "account": "acct_123",
+  "api_version": "2017-05-25",
+  "created": 1533204620,
+  "data": {
+    "object": {
+      "id": "cus_123",
+      "object": "customer",
+      "created": 123456789,
+      "email": "test@stripe.com",
+      "livemode": false,
+      "metadata": {}
+    }
+  },
+  "livemode": false,
+  "pending_webhooks": 1,
+  "request": {
+    "id": "req_123",
+    "idempotency_key": "idempotency-key-123"
+  },
+  "type": "customer.created"
+}
+""",
+    "stripe-signature",
+    {
+        "content-type": JSON,
+        "stripe-signature": "t=1533204620,v1=2220f87ef101a04665f11cdf770523143f875572008577fa0f20882ddb9cc3c7,"
+        "v0=63f3a72374a733066c4be69ed7f8e5ac85c22c9f0a6a612ab9a025a9e4ee7eef",
+    },
+    now_s=1_533_204_620,
+)
+# https://github.com/Shopify/shopify-api-php/blob/main/tests/Webhooks/RegistryTest.php, the secret in BaseTestCase.php
+SHOPIFY = SignedRequest(
+    "shopify",
+    "7008c5f4da4718b9b45d26d3fcbbb157",
+    b'{"foo":"bar"}',
+    "x-shopify-hmac-sha256",
+    {"content-type": JSON, "x-shopify-hmac-sha256": "+R9TwYM4mbLTk3hEAOBkpA7zW2lc9vNFmVKs2u2jtyY="},
+)
+# https://github.com/PaddleHQ/paddle-python-sdk/blob/main/tests/Unit/Notification/test_Verifier.py
+PADDLE = SignedRequest(
+    "paddle",
+    "pdl_ntf_01hbpjmytsa32fhr36nqgc3kgb_WvRO0eL4Bj9rgYYIBZY6wZhG4EHy9jzh",
+    b"hello-world",
+    "paddle-signature",
+    {
+        "content-type": JSON,
+        "paddle-signature": "ts=1696195954;h1=dummy;"
+        "h1=d96299976a6eb066f484d7fde011ac56fc32b38fc9940bc419d6e537fdc6ef02",
+    },
+    now_s=1_696_195_954,
+)
+# https://github.com/PagerDuty/go-pagerduty/blob/main/webhookv3/webhookv3_test.go
+PAGERDUTY = SignedRequest(
+    "pagerduty",
+    "lDQHScfUeXUKaQRNF+8XIiDKZ7XX3itBAYzwU0TARw8lJqRnkKl2iB1anSb0Z+IK",
+    b'{"event":{"id":"01BWDWL3NYY7LUFPZCC28QUCMK","event_type":"incident.priority_updated","resource_type":"incide'
+    b'nt","occurred_at":"2021-04-26T17:36:27.458Z","agent":{"html_url":"https://acme.pagerduty.com/users/PLH1HKV",'
+    b'"id":"PLH1HKV","self":"https://api.pagerduty.com/users/PLH1HKV","summary":"Tenex Engineer","type":"user_refe'
+    b'rence"},"client":null,"data":{"id":"PGR0VU2","type":"incident","self":"https://api.pagerduty.com/incidents/P'
+    b'GR0VU2","html_url":"https://acme.pagerduty.com/incidents/PGR0VU2","number":2,"status":"triggered","title":"A'
+    b' little bump in the road","service":{"html_url":"https://acme.pagerduty.com/services/PF9KMXH","id":"PF9KMXH"'
+    b',"self":"https://api.pagerduty.com/services/PF9KMXH","summary":"API Service","type":"service_reference"},"as'
+    b'signees":[{"html_url":"https://acme.pagerduty.com/users/PTUXL6G","id":"PTUXL6G","self":"https://api.pagerdut'
+    b'y.com/users/PTUXL6G","summary":"User 123","type":"user_reference"}],"escalation_policy":{"html_url":"https:/'
+    b'/acme.pagerduty.com/escalation_policies/PUS0KTE","id":"PUS0KTE","self":"https://api.pagerduty.com/escalation'
+    b'_policies/PUS0KTE","summary":"Default","type":"escalation_policy_reference"},"teams":[{"html_url":"https://a'
+    b'cme.pagerduty.com/teams/PFCVPS0","id":"PFCVPS0","self":"https://api.pagerduty.com/teams/PFCVPS0","summary":"'
+    b'Engineering","type":"team_reference"}],"priority":{"html_url":"https://acme.pagerduty.com/account/incident_p'
+    b'riorities","id":"PSO75BM","self":"https://api.pagerduty.com/priorities/PSO75BM","summary":"P1","type":"prior'
+    b'ity_reference"},"urgency":"high","conference_bridge":{"conference_number":1000,"conference_url":"https://exa'
+    b'mple.com"},"resolve_reason":null}}}',
+    "x-pagerduty-signature",
+    {
+        "content-type": JSON,
+        "x-pagerduty-signature": "v1=0c0b9495b893a39e70d1fea2fe11fbe0a825f88b9f67846f6cc07dd2bc5476cd",
+    },
+)
+# https://github.com/square/square-python-sdk/blob/master/tests/integration/test_webhooks_helper.py
+SQUARE = SignedRequest(
+    "square",
+    "Ibxx_5AKakO-3qeNVR61Dw",
+    b'{"merchant_id":"MLEFBHHSJGVHD","type":"webhooks.test_notification",'
+    b'"event_id":"ac3ac95b-f97d-458c-a6e6-18981597e05f","created_at":"2022-07-13T20:30:59.037339943Z",'
+    b'"data":{"type":"webhooks","id":"bc368e64-01aa-407e-b46e-3231809b1129"}}',
+    "x-square-hmacsha256-signature",
+    {"content-type": JSON, "x-square-hmacsha256-signature": "GF4YkrJgGBDZ9NIYbNXBnMzqb2HoL4RW/S6vkZ9/2N4="},
+    url="https://webhook.site/679a4f3a-dcfa-49ee-bac5-9d0edad886b9",
+)
 
 
-def _shopify() -> SignedRequest:
-    """Return a request as https://shopify.dev/docs/apps/build/webhooks/verify-deliveries describes it."""
-    body, secret = b'{"id": 820982911946154508, "total_price": "199.00"}', "hush-hush-hush"
+def _twitch() -> SignedRequest:
+    """Return a request as https://dev.twitch.tv/docs/eventsub/handling-webhook-events describes it.
+
+    The challenge is that of the page; it publishes no secret and signature, so the signature is computed here.
+    """
+    body = b'{"challenge":"pogchamp-kappa-360noscope-vohiyo","subscription":{"type":"channel.follow"}}'
+    id_, time, secret = "e76c6bd4-55c9-4987-8304-da1588d8988b", "2023-11-14T22:13:20.634234626Z", "s3cRe7-s3cRe7"
     headers = {
         "content-type": JSON,
-        "x-shopify-topic": "orders/create",
-        "x-shopify-webhook-id": "b54557e4-bdd9-4b37-8a5f-bf7d70bcd043",
-        "x-shopify-triggered-at": "2023-11-14T22:13:20.000000000Z",
-        "x-shopify-hmac-sha256": base64_hmac(secret.encode(), body),
+        "twitch-eventsub-message-id": id_,
+        "twitch-eventsub-message-timestamp": time,
+        "twitch-eventsub-message-type": "webhook_callback_verification",
+        "twitch-eventsub-subscription-type": "channel.follow",
+        "twitch-eventsub-message-signature": "sha256=" + hex_hmac(secret, (id_ + time).encode() + body),
     }
-    return SignedRequest("shopify", secret, body, "x-shopify-hmac-sha256", headers)
+    name = "twitch-eventsub-message-signature"
+    return SignedRequest(
+        "twitch", secret, body, name, headers, time="twitch-eventsub-message-timestamp", tolerance_s=600
+    )
 
 
-STRIPE = _stripe()
-SHOPIFY = _shopify()
+TWITCH = _twitch()
 CLOUDEVENTS = SignedRequest(
     "cloudevents",
     "mF_9.B5f-4.1JqM",  # https://www.rfc-editor.org/rfc/rfc6750#section-2.1
@@ -145,5 +240,6 @@ CLOUDEVENTS = SignedRequest(
     "authorization",
     {"content-type": JSON, "authorization": "Bearer mF_9.B5f-4.1JqM"},
 )
-SIGNED = (GITHUB, SLACK, TWILIO, STANDARD_WEBHOOKS, STRIPE, SHOPIFY, CLOUDEVENTS)
-TIMED = (SLACK, STANDARD_WEBHOOKS, STRIPE)
+PUBLISHED = (GITHUB, SLACK, TWILIO, STANDARD_WEBHOOKS, STRIPE, SHOPIFY, PADDLE, PAGERDUTY, SQUARE)
+SIGNED = (*PUBLISHED, TWITCH, CLOUDEVENTS)
+TIMED = (SLACK, STANDARD_WEBHOOKS, STRIPE, PADDLE, TWITCH)

@@ -102,6 +102,7 @@ def test_url_may_be_created_before_the_secret_is_known(editor: APIClient, url: s
         ({"preset": "github", "secret": "short"}, "secret"),
         ({"preset": "github", "secret": "with\na line"}, "secret"),
         ({"preset": "standard-webhooks", "secret": SECRET}, "secret"),
+        ({"preset": "twitch", "secret": "nine-long"}, "secret"),
         ({"preset": "none", "secret": SECRET}, "secret"),
         ({"preset": "none", "headers": ["authorization"]}, "headers"),
         ({"preset": "none", "headers": ["x y"]}, "headers"),

@@ -5,7 +5,9 @@ import hashlib
 import hmac
 import http.client
 import json
+import time
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 import pytest
@@ -16,7 +18,7 @@ from tests.support.live_ingest import LiveIngest, live_ingest
 from tests.support.webhook_senders import FORM, JSON, base64_hmac, hex_hmac
 
 SECRET = "shared-with-the-sender"
-PRESETS = ("github", "twilio", "shopify")
+PRESETS = ("github", "twilio", "shopify", "slack", "twitch", "cloudevents")
 Lines = Sequence[tuple[str, str]]
 
 
@@ -25,7 +27,8 @@ class Answer:
 
     def __init__(self, answer: http.client.HTTPResponse) -> None:
         self.status, self.body = answer.status, answer.read()
-        self.media_type = answer.headers.get("content-type", "")
+        self.headers = {name.lower(): value for name, value in answer.getheaders()}
+        self.media_type = self.headers.get("content-type", "")
 
     @property
     def problem(self) -> tuple[int, str]:
@@ -127,6 +130,61 @@ def test_xml_of_shopify_is_verified_and_stored_as_json(ingest: LiveIngest, urls:
     [(stored, meta, _)] = ingest.stored("shopify")[before:]
     assert json.loads(stored) == {"order": {"@id": "7", "item": ["tea", "Käse"]}}
     assert meta.idempotency_key == "w-1"
+
+
+def test_challenge_of_slack_is_returned_and_its_event_is_stored(ingest: LiveIngest, urls: dict[str, str]):
+    def slack(body: bytes, secret: str = SECRET) -> Answer:
+        now = str(int(time.time()))
+        signature = "v0=" + hex_hmac(secret, f"v0:{now}:".encode() + body)
+        lines = [("Content-Type", JSON), ("X-Slack-Request-Timestamp", now), ("X-Slack-Signature", signature)]
+        return send(ingest, urls["slack"], body, lines)
+
+    before = len(ingest.stored("slack"))
+    asked = b'{"token": "t", "challenge": "3eZbrw1aBm2rZgRNFdxV", "type": "url_verification"}'
+    assert slack(asked, "another-secret").problem == (401, "signature-invalid")
+    answer = slack(asked)
+    assert (answer.status, answer.media_type) == (200, "text/plain; charset=utf-8")
+    assert answer.body == b"3eZbrw1aBm2rZgRNFdxV"
+    event = slack(b'{"type": "event_callback", "event_id": "Ev1", "event": {"type": "app_mention"}}')
+    assert (event.status, event.body) == (200, b"")
+    assert [meta.idempotency_key for _, meta, _ in ingest.stored("slack")[before:]] == ["Ev1"]
+
+
+def test_challenge_of_twitch_is_returned_and_its_event_is_stored(ingest: LiveIngest, urls: dict[str, str]):
+    def twitch(kind: str, body: bytes, secret: str = SECRET) -> Answer:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000000000Z")
+        lines = {
+            "Content-Type": JSON,
+            "Twitch-Eventsub-Message-Id": "m-1",
+            "Twitch-Eventsub-Message-Timestamp": now,
+            "Twitch-Eventsub-Message-Type": kind,
+            "Twitch-Eventsub-Subscription-Type": "channel.follow",
+            "Twitch-Eventsub-Message-Signature": "sha256=" + hex_hmac(secret, f"m-1{now}".encode() + body),
+        }
+        return send(ingest, urls["twitch"], body, list(lines.items()))
+
+    before = len(ingest.stored("twitch"))
+    asked = ("webhook_callback_verification", b'{"challenge": "pogchamp-kappa-360noscope-vohiyo"}')
+    assert twitch(*asked, "another-secret").problem == (401, "signature-invalid")
+    answer = twitch(*asked)
+    assert (answer.status, answer.media_type) == (200, "text/plain; charset=utf-8")
+    assert answer.body == b"pogchamp-kappa-360noscope-vohiyo"
+    assert twitch("notification", b'{"event": {"user_id": "1"}}').status == 202
+    [(stored, meta, _)] = ingest.stored("twitch")[before:]
+    assert (stored, meta.idempotency_key) == (b'{"event": {"user_id": "1"}}', "m-1")
+    assert meta.request_headers["twitch-eventsub-subscription-type"] == "channel.follow"
+
+
+def test_handshake_of_cloudevents_is_answered_to_options(ingest: LiveIngest, urls: dict[str, str]):
+    before = len(ingest.stored("cloudevents"))
+    lines = [("WebHook-Request-Origin", "events.example.com"), ("WebHook-Request-Rate", "120")]
+    answer = send(ingest, urls["cloudevents"], b"", lines, "OPTIONS")
+    assert (answer.status, answer.body) == (200, b"")
+    assert answer.headers["webhook-allowed-origin"] == "events.example.com"
+    assert answer.headers["webhook-allowed-rate"] == "*"
+    assert answer.headers["allow"] == "POST"
+    assert send(ingest, urls["github"], b"", lines, "OPTIONS").problem == (405, "method-not-allowed")
+    assert ingest.stored("cloudevents")[before:] == []
 
 
 def test_url_is_no_key_and_other_urls_and_methods_are_refused(ingest: LiveIngest, urls: dict[str, str]):

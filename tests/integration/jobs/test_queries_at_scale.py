@@ -82,7 +82,7 @@ class Queries:
         found = []
         for one in psutil.Process(self._process.pid).children(recursive=True):
             with contextlib.suppress(psutil.Error):  # it has ended
-                if "pyspark.daemon" in " ".join(one.cmdline()) and not one.children():
+                if any(daemon in " ".join(one.cmdline()) for daemon in DAEMONS) and not one.children():
                     found.append(one)
         return found
 

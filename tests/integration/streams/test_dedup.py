@@ -3,6 +3,7 @@
 import json
 import random
 from collections import defaultdict
+from http.client import HTTPConnection
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from dataplane.ledger.facts import DEDUP, Fact
 from tests.support.data_plane import DataPlane, until
 from tests.support.killing import Killer
 from tests.support.sizes import STREAM_EVENTS, STREAM_KILLS
+from tests.support.webhook_senders import hex_hmac
 
+SECRET = "shared-with-the-sender"
 COPIES, BATCH = 3, 100
 BY_ORDER = {"paths": ["order.id"], "window_s": 3600}
 
@@ -32,6 +35,21 @@ def post(plane: DataPlane, key: str, batch: list[dict[str, Any]]) -> dict[str, i
     answers = json.loads(text)["items"]
     assert all(answer["status"] == 202 for answer in answers), text
     return {answer["position"]: event["order"]["id"] for answer, event in zip(answers, batch, strict=True)}
+
+
+def post_delivery(plane: DataPlane, path: str, id_: str, body: bytes) -> str:
+    """Send a signed delivery of GitHub; return the position of its event."""
+    signature = "sha256=" + hex_hmac(SECRET, body)
+    headers = {"content-type": "application/json", "x-github-delivery": id_, "x-hub-signature-256": signature}
+    connection = HTTPConnection("127.0.0.1", plane.port, timeout=15)
+    try:
+        connection.request("POST", path, body, headers)
+        answer = connection.getresponse()
+        text = answer.read()
+    finally:
+        connection.close()
+    assert answer.status == 202, text
+    return str(json.loads(text)["position"])
 
 
 def first_of(plane: DataPlane, pipe: str) -> dict[str, str]:
@@ -91,3 +109,17 @@ def test_events_without_the_value_all_pass(plane: DataPlane):
         assert plane.post(key, b'{"order":{"id":null}}')[0] == 202
         assert plane.post(key, b'{"order":7}')[0] == 202
     until(lambda: len(plane.receiver.got["/unknown"]) == 4, "all are delivered", 30)
+
+
+@pytest.mark.timeout(900)
+def test_delivery_that_a_provider_sends_again_arrives_once(plane: DataPlane):
+    """GitHub's redelivery has the same `X-GitHub-Delivery`, also if the body is the same in another delivery."""
+    path = plane.cluster.add_webhook("redelivered", "github", SECRET)
+    to = {"crm": {"url": plane.receiver.url("/redelivered"), "forward_headers": ["X-GitHub-Delivery"]}}
+    plane.add_pipe("redelivered", to, dedup={"by": "idempotency-key"})
+    first, again, other = (post_delivery(plane, path, id_, b'{"ref": "main"}') for id_ in ("d-1", "d-1", "d-2"))
+    whole = plane.settled("redelivered", {first, again, other}, 200)
+    assert (whole.at("crm", Bin.DELIVERED), whole.upstream(Bin.DUPLICATE)) == ({first, other}, {again})
+    assert first_of(plane, "redelivered") == {again: first}
+    came = [one.headers["x-github-delivery"] for one in plane.receiver.got["/redelivered"]]
+    assert sorted(came) == ["d-1", "d-2"]

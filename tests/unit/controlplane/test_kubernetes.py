@@ -21,7 +21,7 @@ from controlplane.compute.local import LocalCompute
 from controlplane.compute.pods import PodContext, deployment, desired_in, pod_from, spark_conf
 from controlplane.compute.port import ComputeError, DesiredApplication
 from controlplane.compute.processes import INCARNATION_VARIABLE
-from controlplane.compute.releases import ReleaseStore
+from controlplane.compute.releases import WORKER_DAEMON, ReleaseStore
 from controlplane.compute.standalone import cluster_conf
 from localbox.settings import ROOT
 from tests.support.kubernetes_api import Cluster, cluster
@@ -201,6 +201,18 @@ def test_spark_redacts_the_options_by_which_kafka_clients_sign_in(tmp_path: Path
     for name in ("kafka.sasl.jaas.config", "kafka.ssl.keystore.key", "spark.authenticate.secret", "PASSWORD"):
         assert re.search(pattern, name)
     assert not re.search(pattern, "kafka.bootstrap.servers")
+
+
+def test_only_workers_on_this_host_are_forked_from_the_daemon_of_their_release(tmp_path: Path):
+    """The code of a release is importable before a task there only; an earlier release has no such daemon."""
+    releases, setting = ReleaseStore(tmp_path), f"spark.python.daemon.module={WORKER_DAEMON}"
+    release = releases.pack(ROOT)
+    launcher, local = SparkLauncher(tmp_path), DesiredApplication("a", 3, "local[16,1000]", release)
+    assert setting in launcher.command(local, "0" * 32)
+    assert setting not in launcher.command(structs.replace(local, master="spark://127.0.0.1:7077"), "0" * 32)
+    earlier = tmp_path / "earlier"
+    shutil.copytree(ROOT / "dataplane", earlier / "dataplane", ignore=shutil.ignore_patterns("worker_daemon.py"))
+    assert setting not in launcher.command(structs.replace(local, release=releases.pack(earlier)), "0" * 32)
 
 
 def test_local_master_gets_no_pod_settings_and_a_kubernetes_master_needs_a_pod(tmp_path: Path):

@@ -15,6 +15,7 @@ from dataplane.plan.through import through
 from dataplane.spec import SpecError, parse_pipe_spec
 from dataplane.spec.dedup import DedupSpec
 from dataplane.stages.enrich import EmptyTables
+from tests.support.doc_blocks import documented
 
 HEADERS = {"x-github-event": "push", "x-hub-signature-256": "sha256=ab"}
 META = MessageMeta(1, "m", "p", 1, "shop", 1, 1, 0, idempotency_key="d-1", request_headers=HEADERS)
@@ -40,6 +41,13 @@ def test_expressions_read_the_headers():
         spec([push]), compile_plan(spec([push])), SampleEvent(BODY, "shop", "m", 1, 1, headers=HEADERS), lambda: 0
     )
     assert [request.body.encode() for request in run.requests] == [BODY]
+
+
+def test_documented_expression_keeps_pushes_and_drops_events_without_the_header():
+    plan = compile_plan(spec([{"op": "filter", "when": documented("webhook-sources.md", "cel").strip()}]))
+    for headers, kept in ((HEADERS, [BODY]), ({"x-github-event": "ping"}, []), ({}, [])):
+        meta = msgspec.structs.replace(META, request_headers=headers)
+        assert [body for _, body in through(plan, "crm", meta, BODY, EmptyTables())] == kept
 
 
 def test_mapped_headers_are_a_copy():

@@ -13,15 +13,17 @@ import duckdb
 import pytest
 import yaml
 
+from dataplane.expr import ExpressionError, compile_expr
 from localbox.settings import ROOT
 from mgmt.web.errors_reference import page
-from tests.support.doc_blocks import blocks
+from tests.support.doc_blocks import GENERATED, PAGES, blocks, inline_expressions
 
 COMMAND: Final = re.compile(r"(?:curl|penstock) ")
 LOADED: Final = re.compile(
     r"<(?:script|img|iframe)[^>]* src=\"(?:https?:)?//|<link[^>]*stylesheet[^>]*\"(?:https?:)?//"
 )
 PARSED_HERE: Final[dict[str, Callable[[str], object]]] = {
+    "cel": compile_expr,
     "json": json.loads,
     "python": ast.parse,
     "sql": duckdb.extract_statements,
@@ -84,9 +86,40 @@ def test_each_snippet_of_a_language_is_parsed():
     for path, language, text in found:
         try:
             PARSED_HERE.get(language, str)(text)
-        except (ValueError, SyntaxError, duckdb.Error, yaml.YAMLError) as exc:
+        except (ValueError, SyntaxError, duckdb.Error, yaml.YAMLError, ExpressionError) as exc:
             wrong.append(f"{path.name}: {language}: {exc}: {text[:60]}")
     assert not wrong
+
+
+def test_each_expression_in_running_text_compiles():
+    guides = [path for path in PAGES if path.parent != GENERATED and "decisions" not in path.parts]
+    found = [(path.name, text) for path in guides for text in inline_expressions(path.read_text())]
+    assert "first-webhook.md" in {name for name, _ in found}
+    wrong = []
+    for name, text in found:
+        try:
+            compile_expr(text)
+        except ExpressionError as exc:
+            wrong.append(f"{name}: {exc}: {text}")
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a rule with `body.total > 100`", ["body.total > 100"]),
+        (
+            '`has(meta.headers["x-event"])`, or `"x" in meta.headers`',
+            ['has(meta.headers["x-event"])', '"x" in meta.headers'],
+        ),
+        ("reads `meta.headers` and the field `body.total`", []),
+        ("`penstock tail --filter 'body.total > 100'`", []),
+        ('`{"when": "body.total > 100"}` or `"when": "body.total > 100"`', []),
+        ("```cel\nbody.total >\n```\n", []),
+    ],
+)
+def test_expressions_in_running_text_read_the_event_and_operate_on_it(text: str, found: list[str]):
+    assert inline_expressions(text) == found
 
 
 def test_each_block_of_commands_is_valid_shell():

@@ -126,11 +126,11 @@ $(NODE_STAMPS):
 	@npm ci --prefix $(dir $(@D)) --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
 
-chromium:
-	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
+chromium: $(DEV_STAMP)
+	@$(BIN)/python -m tests.support.chromium || { \
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 			echo "installing Chromium ..."; apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
-		else echo "The browser tests need Chromium on the PATH; install it with your system's package manager" >&2; exit 1; fi; }
+		else echo "The browser tests need Chromium or Chrome; install it with your system's package manager" >&2; exit 1; fi; }
 
 php:
 	@command -v php >/dev/null || { \

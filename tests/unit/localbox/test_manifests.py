@@ -255,6 +255,33 @@ def test_probes_use_existing_ports_and_liveness_needs_no_other_service(kind: str
     assert ports["metrics"] == CONFIG["PENSTOCK_METRICS"].rpartition(":")[2]
 
 
+def compose_check(service: str) -> list[str]:
+    """Return the command of the service's health check in docker-compose.yml."""
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    command: list[str] = compose[service]["healthcheck"]["test"][1:]
+    return command
+
+
+@pytest.mark.parametrize(
+    ("service", "manifest"),
+    [("worker", one("Deployment", "worker")), ("observer", one("Deployment", "observer")), ("keeper", CELL)],
+)
+def test_programs_with_only_metrics_are_ready_by_the_check_of_compose(service: str, manifest: dict[str, Any]):
+    (container,) = pod_of(manifest)["containers"]
+    probe = container["readinessProbe"]["httpGet"]
+    port = {port["name"]: port["containerPort"] for port in container["ports"]}[probe["port"]]
+    assert compose_check(service)[-1] == f"http://127.0.0.1:{port}{probe['path']}"
+    assert "livenessProbe" not in container  # each exits when it cannot continue; a restart would stop lanes
+
+
+def test_beat_is_restarted_by_the_check_of_compose():
+    (container,) = pod_of(one("Deployment", "beat"))["containers"]
+    assert {probe: container[probe]["exec"]["command"] for probe in PROBES if probe in container} == {
+        "startupProbe": compose_check("beat"),
+        "livenessProbe": compose_check("beat"),
+    }
+
+
 def test_probe_paths_are_routes_of_the_code():
     for server in ("dataplane/ingest/app.py", "dataplane/echo/app.py", "platform/config/front/app.py"):
         assert {*re.findall(r'"(/(?:livez|readyz))"', (ROOT / server).read_text())} == {"/livez", "/readyz"}, server

@@ -148,13 +148,14 @@ reference: $(RUN_STAMP) ## generate the pages of steps, expressions, metrics, th
 	@$(BIN)/python -m mgmt.web.errors_reference > docs/reference/errors.md
 	@$(BIN)/python -m mgmt.pipes.presets_reference > docs/reference/destination-presets.md
 
-wheel: $(DEV_STAMP) ## build dist/: the wheel, its bill of materials (SBOM), the licenses of its packages, and checksums
-	@rm -rf dist && mkdir dist
-	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+DIST := dist
+wheel: $(DEV_STAMP) ## build DIST=dist: the wheel, its bill of materials (SBOM), the licenses of its packages, and checksums
+	@rm -rf "$(DIST)" && mkdir -p "$(DIST)"
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "$(DIST)" .
 	@$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --short-PURLs --output-reproducible --of JSON \
-		--output-file dist/sbom.cdx.json requirements-box.lock
-	@$(BIN)/python -m tests.license_gate requirements-box.lock > dist/licenses.md
-	@cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
+		--output-file "$(DIST)/sbom.cdx.json" requirements-box.lock
+	@$(BIN)/python -m tests.license_gate requirements-box.lock > "$(DIST)/licenses.md"
+	@cd "$(DIST)" && sha256sum * > SHA256SUMS && cat SHA256SUMS
 
 # The generator needs another release of typer than the tests, so it has an environment of its own.
 CLIENT := var/client

@@ -103,7 +103,7 @@ test: check chromium typescript php ## everything, on real services and in Chrom
 SECURED := tests/integration/controlplane tests/integration/ingest tests/integration/jobs tests/integration/retrier \
 	tests/integration/streams tests/integration/localbox/test_ingest_replica_scaling.py \
 	$(addprefix tests/integration/test_,$(addsuffix .py,admission body_search comparison control_reader dead_rate \
-	event_log lane_consumer live_tail lookup_replicator message_journey operational_events page_readers reads_by_offset \
+	event_log lane_consumer live_tail lookup_replicator message_journey operational_events original_bodies page_readers reads_by_offset \
 	rejected_events spread_keys table_changes table_queries traces)) \
 	$(addprefix tests/faults/test_,$(addsuffix .py,broker crash_points drain kills lookups whole_pipe zombie_lanes))
 SECURED_LONG := $(addprefix tests/integration/jobs/test_,$(addsuffix .py,recompute replay shadow))

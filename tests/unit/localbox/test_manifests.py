@@ -330,3 +330,17 @@ def test_no_program_that_calls_customers_urls_can_reach_the_metadata_service():
     assert excluded == {"0.0.0.0/0": ["169.254.0.0/16"], "::/0": ["fd00:ec2::254/128"]}
     anywhere = [port["port"] for rule in policy["egress"] if "to" not in rule for port in rule["ports"]]
     assert {*anywhere} == {53}, "only names are resolved at any address"
+
+
+def test_guide_backs_up_every_claim_and_secret():
+    claims = [m["metadata"]["name"] for m in APPLIED if m["kind"] == "PersistentVolumeClaim"]
+    claims += [
+        f"{template['metadata']['name']}-{m['metadata']['name']}-..."
+        for m in APPLIED
+        for template in m.get("spec", {}).get("volumeClaimTemplates", [])
+    ]
+    sources = [source for m in APPLIED for container in containers(m) for source in container.get("envFrom", [])]
+    secrets = {s["secretRef"]["name"] for s in sources if "secretRef" in s and not s["secretRef"].get("optional")}
+    section = GUIDE.partition("## Back up")[2].partition("## Differences")[0]
+    assert [name for name in [*claims, *secrets] if f"`{name}`" not in section] == []
+    assert len(claims) == len(secrets) == 2

@@ -46,7 +46,6 @@ EXCEPTIONS: Final = {
         "tests/faults/test_noisy_neighbour.py",
         "tests/faults/test_outage.py",
         "tests/faults/test_planted_bugs.py",
-        "tests/faults/test_poison_message.py",
         "tests/faults/test_postgres_destination.py",
         "tests/faults/test_releases.py",
         "tests/faults/test_replay_campaign.py",

@@ -38,7 +38,6 @@ EXCEPTIONS: Final = {
         "tests/faults/test_clock_skew.py",
         "tests/faults/test_destination_requests.py",
         "tests/faults/test_destination_responses.py",
-        "tests/faults/test_destinations.py",
         "tests/faults/test_disk_full.py",
         "tests/faults/test_failing_destinations.py",
         "tests/faults/test_invalid_requests.py",

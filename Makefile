@@ -105,7 +105,7 @@ SECURED := tests/integration/controlplane tests/integration/ingest tests/integra
 	$(addprefix tests/integration/test_,$(addsuffix .py,admission body_search comparison control_reader dead_rate \
 	event_log lane_consumer live_tail lookup_replicator message_journey operational_events original_bodies page_readers reads_by_offset \
 	rejected_events spread_keys table_changes table_queries traces)) \
-	$(addprefix tests/faults/test_,$(addsuffix .py,broker crash_points destinations drain kills lookups loss_meter order poison_message whole_pipe zombie_lanes))
+	$(addprefix tests/faults/test_,$(addsuffix .py,broker changes_in_flight crash_points destinations drain kills lookups loss_meter order poison_message whole_pipe zombie_lanes))
 SECURED_LONG := $(addprefix tests/integration/jobs/test_,$(addsuffix .py,recompute replay shadow))
 
 test-secured: $(DEV_STAMP) ## tests of ingest, lanes, Observer and Spark queries on a Kafka with TLS, SCRAM and ACLs

@@ -34,7 +34,6 @@ EXCEPTIONS: Final = {
         "tests/faults/test_region_mirror.py",
     ),
     "not tried yet: uses Kafka as test_whole_pipe.py and test_kills.py do": (
-        "tests/faults/test_changes_in_flight.py",
         "tests/faults/test_clock_skew.py",
         "tests/faults/test_destination_requests.py",
         "tests/faults/test_destination_responses.py",

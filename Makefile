@@ -103,9 +103,9 @@ test: check chromium typescript php ## everything, on real services and in Chrom
 SECURED := tests/integration/controlplane tests/integration/ingest tests/integration/jobs tests/integration/retrier \
 	tests/integration/streams tests/integration/localbox/test_ingest_replica_scaling.py \
 	$(addprefix tests/integration/test_,$(addsuffix .py,admission body_search comparison control_reader dead_rate \
-	event_log lane_consumer live_tail lookup_replicator message_journey operational_events page_readers reads_by_offset \
+	event_log lane_consumer live_tail lookup_replicator message_journey operational_events original_bodies page_readers reads_by_offset \
 	rejected_events spread_keys table_changes table_queries traces)) \
-	$(addprefix tests/faults/test_,$(addsuffix .py,broker crash_points drain kills lookups whole_pipe zombie_lanes))
+	$(addprefix tests/faults/test_,$(addsuffix .py,broker changes_in_flight crash_points destinations drain kills lookups loss_meter order poison_message whole_pipe zombie_lanes))
 SECURED_LONG := $(addprefix tests/integration/jobs/test_,$(addsuffix .py,recompute replay shadow))
 
 test-secured: $(DEV_STAMP) ## tests of ingest, lanes, Observer and Spark queries on a Kafka with TLS, SCRAM and ACLs
@@ -126,11 +126,11 @@ $(NODE_STAMPS):
 	@npm ci --prefix $(dir $(@D)) --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
 
-chromium:
-	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
+chromium: $(DEV_STAMP)
+	@$(BIN)/python -m tests.support.chromium || { \
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 			echo "installing Chromium ..."; apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
-		else echo "The browser tests need Chromium on the PATH; install it with your system's package manager" >&2; exit 1; fi; }
+		else echo "The browser tests need Chromium or Chrome; install it with your system's package manager" >&2; exit 1; fi; }
 
 php:
 	@command -v php >/dev/null || { \
@@ -148,13 +148,14 @@ reference: $(RUN_STAMP) ## generate the pages of steps, expressions, metrics, th
 	@$(BIN)/python -m mgmt.web.errors_reference > docs/reference/errors.md
 	@$(BIN)/python -m mgmt.pipes.presets_reference > docs/reference/destination-presets.md
 
-wheel: $(DEV_STAMP) ## build dist/: the wheel, its bill of materials (SBOM), the licenses of its packages, and checksums
-	@rm -rf dist && mkdir dist
-	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+DIST := dist
+wheel: $(DEV_STAMP) ## build DIST=dist: the wheel, its bill of materials (SBOM), the licenses of its packages, and checksums
+	@rm -rf "$(DIST)" && mkdir -p "$(DIST)"
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "$(DIST)" .
 	@$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --short-PURLs --output-reproducible --of JSON \
-		--output-file dist/sbom.cdx.json requirements-box.lock
-	@$(BIN)/python -m tests.license_gate requirements-box.lock > dist/licenses.md
-	@cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
+		--output-file "$(DIST)/sbom.cdx.json" requirements-box.lock
+	@$(BIN)/python -m tests.license_gate requirements-box.lock > "$(DIST)/licenses.md"
+	@cd "$(DIST)" && sha256sum * > SHA256SUMS && cat SHA256SUMS
 
 # The generator needs another release of typer than the tests, so it has an environment of its own.
 CLIENT := var/client

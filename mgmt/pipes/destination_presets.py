@@ -41,7 +41,13 @@ def _object(*members: str) -> str:
     return "{\n  " + ",\n  ".join(members) + "\n}"
 
 
+def _if_alert(types: str, then: str, otherwise: str) -> str:
+    """Return an expression that is `then` for operational events about an alert, of a type that fits `types`."""
+    return f"has(body.type) && {types} && has(body.data) && has(body.data.alert) ? {then} : {otherwise}"
+
+
 _SUMMARY: Final = '"Event " + meta.id + " from " + meta.source'
+_IS_ALERT: Final = 'body.type in ["penstock.alert.opened", "penstock.alert.resolved"]'
 _PAGERDUTY: Final = _object(
     _text("summary", _SUMMARY),
     _text("source", "meta.source"),
@@ -61,7 +67,8 @@ PRESETS: Final = (
     DestinationPreset(
         name="pagerduty",
         title="PagerDuty, Events API v2",
-        todo="Put the integration key of the service in place of YOUR-INTEGRATION-KEY in the body.",
+        todo="Put the integration key of the service in place of YOUR-INTEGRATION-KEY in the body. The incident of an "
+        "alert of Penstock ends with the alert: keep order by key (ordered) there, so that the end never comes first.",
         source="https://developer.pagerduty.com/docs/events-api-v2/trigger-events/",
         answers="429, 5xx",
         url_is_own=False,
@@ -71,8 +78,8 @@ PRESETS: Final = (
             "template": {
                 "body": _object(
                     '"routing_key": "YOUR-INTEGRATION-KEY"',
-                    '"event_action": "trigger"',
-                    '"dedup_key": meta.id',
+                    '"event_action": ' + _if_alert('body.type == "penstock.alert.resolved"', '"resolve"', '"trigger"'),
+                    '"dedup_key": ' + _if_alert(_IS_ALERT, "body.data.alert", "meta.id"),
                     '"payload": ' + _PAGERDUTY.replace("\n", "\n  "),
                 )
             },

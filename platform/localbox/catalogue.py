@@ -19,7 +19,7 @@ from localbox.services.kafka import kafka, tls_of
 from localbox.services.kafka_tls import ADMIN
 from localbox.services.postgres import postgres
 from localbox.services.redis import redis
-from localbox.settings import REPLICAS_LEAST, ROOT, BoxSettings, reachable
+from localbox.settings import BALANCES_REPLICAS, ROOT, BoxSettings, reachable, replicas_least
 from localbox.spark import ensure_spark_jars, spark_env
 
 SERVICES: Final = ("postgres", "redis", "kafka")
@@ -42,7 +42,7 @@ DRAIN_S: Final = 60.0  # lanes take up to 25 s for their sends, and the applicat
 
 
 def programs(settings: BoxSettings, names: Sequence[str] = (), extra: Sequence[str] = ()) -> list[Program]:
-    """Return all programs or those in `names`, plus the demo's programs in `extra`; ingest has two replicas.
+    """Return all programs or those in `names`, plus the demo's programs in `extra`; ingest has its least replicas.
 
     A service that is not needed is not searched for. Raises ValueError for an unknown name.
     """
@@ -145,7 +145,7 @@ def _data_plane(settings: BoxSettings) -> list[Program]:
         _echo(settings),
         _table_queries(settings),
         *_mirror(settings),
-        *(replica(settings, number) for number in range(1, REPLICAS_LEAST + 1)),
+        *(replica(settings, number) for number in range(1, replicas_least() + 1)),
     ]
 
 
@@ -209,10 +209,18 @@ def replica(settings: BoxSettings, number: int) -> Program:
         (sys.executable, "-m", "dataplane.ingest", "--replica", name),
         after=("kafka",),
         env=_metrics_at(settings, metrics_number),
-        probe=_http_probe(url, f'"{name}"'),
+        probe=_http_probe(url, expected_replica(name)),
         port=settings.ports["PENSTOCK_INGEST_PORT"],
         stop_grace_s=30.0,
     )
+
+
+def expected_replica(name: str, *, balances: bool = BALANCES_REPLICAS) -> str:
+    """Return the text by which `/readyz` of the shared port is the replica's own; "" (any) if one may get all requests.
+
+    Without balancing, the replica that gets no requests would never be seen as ready.
+    """
+    return f'"{name}"' if balances else ""
 
 
 def _demo(settings: BoxSettings) -> list[Program]:

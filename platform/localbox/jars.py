@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from localbox.errors import BoxError
 from localbox.java import find_java
+from localbox.java_proxy import argument_file, java_proxy_options
 
 _HERE: Final = Path(__file__).parent / "jars"
 IVY_FILE: Final = _HERE / "ivy.xml"
@@ -85,12 +86,13 @@ def _retrieve(jars: JarSet, *, java: Path, cache: Path, env: Mapping[str, str]) 
     with tempfile.TemporaryDirectory(dir=cache) as scratch:
         lib = Path(scratch) / "lib"
         for number in range(1, _TRIES + 1):
-            answer = _ivy(jars.conf, java=java, ivy_cache=cache / "ivy", lib=lib, env=env)
+            answer = run_ivy(jars.conf, java=java, ivy_cache=cache / "ivy", lib=lib, env=env)
             if answer.returncode == 0:
                 break
             if number == _TRIES:
                 tail = "\n".join((answer.stdout + answer.stderr).splitlines()[-15:])
-                raise BoxError(f"{jars.title} could not be retrieved (is there a network?). Ivy's last lines:\n{tail}")
+                why = "is there a network, or a proxy with http://?"
+                raise BoxError(f"{jars.title} could not be retrieved ({why}). Ivy's last lines:\n{tail}")
             time.sleep(number)
         if wrong := differences(lib, pins):
             raise BoxError(f"{jars.title} do not match {jars.checksums.name}, nothing was kept: {', '.join(wrong)}")
@@ -98,11 +100,14 @@ def _retrieve(jars: JarSet, *, java: Path, cache: Path, env: Mapping[str, str]) 
         lib.rename(place)
 
 
-def _ivy(
+def run_ivy(
     conf: str, *, java: Path, ivy_cache: Path, lib: Path, env: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
+    """Run Ivy, through the proxies of `env`; it puts the jars of the configuration into `lib`."""
     ivy_jar = min((spark_home() / "jars").glob("ivy-*.jar"))
-    command = [str(java), "-jar", str(ivy_jar), "-cache", str(ivy_cache), "-ivy", str(IVY_FILE)]
+    options = lib.parent / "java-options"  # in a directory of this user only
+    options.write_text(argument_file(java_proxy_options(env)))
+    command = [str(java), f"@{options}", "-jar", str(ivy_jar), "-cache", str(ivy_cache), "-ivy", str(IVY_FILE)]
     # also of type bundle: lz4, snappy and others are published as OSGi bundles
     command += ["-confs", conf, "-retrieve", f"{lib}/[artifact]-[revision].[ext]", "-types", "jar", "bundle"]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=env)

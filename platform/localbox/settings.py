@@ -17,7 +17,7 @@ from localbox.services.kafka_tls import kafka_tls_in
 
 ROOT: Final = Path(__file__).resolve().parents[2]  # the checkout, or the folder of the installed wheel
 IS_INSTALLED: Final = ROOT.name == "penstock_home"
-REPLICAS_LEAST: Final = 2  # of ingest: one may crash
+BALANCES_REPLICAS: Final = sys.platform == "linux"  # SO_REUSEPORT shares a port's connections among its listeners
 
 
 class Variable(NamedTuple):
@@ -145,7 +145,7 @@ VARIABLES: Final = (
     Variable(
         "PENSTOCK_INGEST_MAX",
         "",
-        "ingest replicas unless staff say otherwise: in the box 2, or half of the cores; 0 where others run them",
+        "ingest replicas unless staff set them: in the box 2, or half of the cores (macOS: 1); 0 where others run it",
     ),
     Variable("PENSTOCK_MAX_EVENT_BYTES", "262144", "the largest event"),
     Variable("PENSTOCK_MAX_BODY_BYTES", "5242880", "the largest request, after decompression"),
@@ -242,6 +242,16 @@ class BoxSettings(Struct, frozen=True):
         return self.var / "run"
 
 
+def replicas_least(*, balances: bool = BALANCES_REPLICAS) -> int:
+    """Return the least number of ingest replicas: one may crash. Without balancing, all connections reach one."""
+    return 2 if balances else 1
+
+
+def replicas_most(cores: int, *, balances: bool = BALANCES_REPLICAS) -> int:
+    """Return the number of ingest replicas up to which the Autoscaler adds some."""
+    return max(2, cores // 2) if balances else 1
+
+
 def command(name: str) -> str:
     """Return how people start a command of the box, such as `make up`."""
     return f"penstock box {name}" if IS_INSTALLED else f"make {name}"
@@ -270,7 +280,7 @@ def settings_from(given: Mapping[str, str] = os.environ, *, dotenv: Path | None 
     var.mkdir(parents=True, exist_ok=True)
     if env.get("PENSTOCK_ENV", "development") != "production":
         env.setdefault("PENSTOCK_DESTINATION_ALLOW", _DEFAULTS["PENSTOCK_DESTINATION_ALLOW"])
-    env.setdefault("PENSTOCK_INGEST_MAX", str(max(REPLICAS_LEAST, (os.cpu_count() or 1) // 2)))
+    env.setdefault("PENSTOCK_INGEST_MAX", str(replicas_most(os.cpu_count() or 1)))
     own = {**_process_env(var), **addresses, **_secrets(env, var / "secrets.env")}
     tls = kafka_tls_in(var)
     if has_secured_kafka := _is_kafka_secured(env, is_made=tls.is_made):  # other roles get files of their own

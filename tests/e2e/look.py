@@ -9,7 +9,6 @@ Needs a running server with some data; reads only.
 import argparse
 import os
 import random
-import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, StorageState, sync_playwright
+
+from tests.support.chromium import find_chromium
 
 Theme = Literal["light", "dark"]
 Corner = tuple[Theme, str]  # theme and size
@@ -70,9 +71,8 @@ class Complaints:
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """Open the system's Chromium."""
-    executable = shutil.which("chromium") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=CHROMIUM)
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=CHROMIUM)
         open_context = browser.new_context
 
         def new_context(**options: Any) -> BrowserContext:

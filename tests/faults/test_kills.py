@@ -12,7 +12,8 @@ from collections.abc import Callable
 import pytest
 
 from dataplane.ledger.bins import Bin
-from dataplane.names import LANE_KINDS
+from dataplane.names import LANE_KINDS, lane_group
+from dataplane.runtime.kafka import SESSION_TIMEOUT_MS
 from tests.support.data_plane import REPLICAS, DataPlane, until
 from tests.support.sender import Sender
 from tests.support.sizes import KILLS
@@ -106,6 +107,20 @@ def workers(plane: DataPlane) -> Victim:
 def replicas(plane: DataPlane) -> Victim:
     turns = itertools.cycle(REPLICAS)
     return lambda: plane.replicas.pid(next(turns))
+
+
+def test_lanes_of_a_killed_application_leave_their_groups_before_their_sessions_time_out(plane: DataPlane):
+    groups = [lane_group(plane.cluster.cell, kind) for kind in LANE_KINDS]
+
+    def members() -> set[str]:
+        found = plane.cluster.admin.describe_consumer_groups(groups)
+        return {member.member_id for one in found.values() for member in one.result().members}
+
+    before = members()
+    assert len(before) >= len(LANE_KINDS)
+    os.kill(plane.driver_pid(), signal.SIGKILL)
+    left_s = until(lambda: not members() & before, "no group has a member of the killed application", seen=members)
+    assert left_s < SESSION_TIMEOUT_MS / 1_000 / 2
 
 
 @pytest.mark.timeout(1_800)

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 import psutil
 from confluent_kafka import TopicPartition
 
-from controlplane.compute.processes import signal_all
+from controlplane.compute.processes import DAEMONS, signal_all
 from dataplane.ledger.meta import read_meta
 from dataplane.ledger.units import place_of
 from dataplane.tables.redrives import format_place

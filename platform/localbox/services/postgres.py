@@ -87,7 +87,7 @@ def prepare(*, binaries: Path, data: Path, user: str | None) -> None:
     if user:
         _make_user(user)
         for path in (data, binaries):
-            _let_pass(path)
+            _let_pass(path, user)
     if (data / "PG_VERSION").exists():
         if user:
             _give(data, user)
@@ -148,9 +148,20 @@ def _make_user(user: str) -> None:
             subprocess.run(command, check=True, capture_output=True)
 
 
-def _let_pass(path: Path) -> None:
-    """Let other users traverse (not list) the directories above `path`, as the server does not run as root."""
-    for parent in path.resolve().parents:
-        mode = parent.stat().st_mode
-        if not mode & stat.S_IXOTH:
-            parent.chmod(mode | stat.S_IXOTH)
+def _let_pass(path: Path, user: str) -> None:
+    """Let the user traverse (not list) the directories above `path`; report each one before its permissions change."""
+    account = pwd.getpwnam(user)
+    for parent in reversed(path.resolve().parents):
+        status = parent.stat()
+        if not may_traverse(status, account):
+            print(f"lets all users traverse {parent} (chmod o+x), because Postgres runs as {user}", flush=True)
+            parent.chmod(stat.S_IMODE(status.st_mode) | stat.S_IXOTH)
+
+
+def may_traverse(directory: os.stat_result, account: pwd.struct_passwd) -> bool:
+    """Return True if the account, which is in its own group only, may traverse the directory."""
+    if directory.st_uid == account.pw_uid:
+        return bool(directory.st_mode & stat.S_IXUSR)
+    if directory.st_gid == account.pw_gid:
+        return bool(directory.st_mode & stat.S_IXGRP)
+    return bool(directory.st_mode & stat.S_IXOTH)

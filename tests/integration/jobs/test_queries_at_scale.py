@@ -17,6 +17,7 @@ import psutil
 import pytest
 from confluent_kafka import TopicPartition
 
+from controlplane.compute.processes import DAEMONS
 from dataplane.jobs.rescaling import state_partitions
 from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.names import WIRE_VERSION, Purpose, query_group

@@ -73,6 +73,32 @@ def test_request_to_pagerduty_equals_its_documented_example():
     }
 
 
+def alert(event: str, name: object = "alert_1") -> dict[str, Any]:
+    """Return an operational event, as docs/operational-events.md describes it."""
+    return {"id": f"evt_{event}", "type": f"penstock.alert.{event}", "data": {"alert": name, "cause": "server-error"}}
+
+
+@pytest.mark.parametrize(
+    ("event", "action", "key"),
+    [
+        (alert("opened"), "trigger", "alert_1"),
+        (alert("resolved"), "resolve", "alert_1"),
+        (alert("resolved", "alert_2"), "resolve", "alert_2"),
+        ({"type": "penstock.destination.suspended", "data": {"alert": "alert_1"}}, "trigger", "m-1"),
+        ({"type": "order.resolved", "data": {"alert": "alert_1"}}, "trigger", "m-1"),
+        ({"type": "penstock.alert.resolved"}, "trigger", "m-1"),
+        ({"type": "penstock.alert.resolved", "data": {}}, "trigger", "m-1"),
+        ({"type": 7, "data": {"alert": 7}}, "trigger", "m-1"),
+        ({"type": "order.created", "data": "text"}, "trigger", "m-1"),
+        ({"type": None, "data": None}, "trigger", "m-1"),
+    ],
+)
+def test_pagerduty_resolves_the_incident_of_an_alert_that_is_resolved(event: Any, action: str, key: str):
+    """developer.pagerduty.com: `resolve` ends the incident that was opened with the same dedup key."""
+    body = json.loads(request("pagerduty", event).body)
+    assert (body["event_action"], body["dedup_key"]) == (action, key)
+
+
 def test_request_to_slack_equals_its_documented_example():
     """docs.slack.dev, "Sending messages using incoming webhooks"."""
     sent = request("slack", {"text": "Hello, world."})

@@ -1,6 +1,7 @@
 """Cells on Kubernetes: requests to the cluster and settings of Spark, as far as testable without a cluster."""
 
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from msgspec import structs
 
 from controlplane.compute import executor
 from controlplane.compute.api_server import ApiServer

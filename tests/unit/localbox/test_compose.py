@@ -169,6 +169,19 @@ def test_no_secret_has_a_default():
     assert re.fullmatch(r"[\w-]{40,}", made[POSTGRES_PASSWORD]), "it is part of a URL"
 
 
+def test_guide_backs_up_every_volume():
+    guide = (
+        (ROOT / "docs" / "operations.md")
+        .read_text()
+        .partition("**Back up** all volumes")[2]
+        .partition("**Upgrade.**")[0]
+    )
+    named = {*re.findall(r"--volume penstock_([a-z0-9-]+):/from:ro", guide)}
+    repeated = re.search(r"Repeat the second line for (.*)\.? before", guide)
+    assert repeated
+    assert named | {*re.findall("`([a-z0-9-]+)`", repeated[1])} == {*COMPOSE["volumes"]}
+
+
 def _service(name: str) -> dict[str, Any]:
     found: dict[str, Any] = COMPOSE["services"][name]
     return found

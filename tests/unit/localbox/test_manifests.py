@@ -255,6 +255,33 @@ def test_probes_use_existing_ports_and_liveness_needs_no_other_service(kind: str
     assert ports["metrics"] == CONFIG["PENSTOCK_METRICS"].rpartition(":")[2]
 
 
+def compose_check(service: str) -> list[str]:
+    """Return the command of the service's health check in docker-compose.yml."""
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    command: list[str] = compose[service]["healthcheck"]["test"][1:]
+    return command
+
+
+@pytest.mark.parametrize(
+    ("service", "manifest"),
+    [("worker", one("Deployment", "worker")), ("observer", one("Deployment", "observer")), ("keeper", CELL)],
+)
+def test_programs_with_only_metrics_are_ready_by_the_check_of_compose(service: str, manifest: dict[str, Any]):
+    (container,) = pod_of(manifest)["containers"]
+    probe = container["readinessProbe"]["httpGet"]
+    port = {port["name"]: port["containerPort"] for port in container["ports"]}[probe["port"]]
+    assert compose_check(service)[-1] == f"http://127.0.0.1:{port}{probe['path']}"
+    assert "livenessProbe" not in container  # each exits when it cannot continue; a restart would stop lanes
+
+
+def test_beat_is_restarted_by_the_check_of_compose():
+    (container,) = pod_of(one("Deployment", "beat"))["containers"]
+    assert {probe: container[probe]["exec"]["command"] for probe in PROBES if probe in container} == {
+        "startupProbe": compose_check("beat"),
+        "livenessProbe": compose_check("beat"),
+    }
+
+
 def test_probe_paths_are_routes_of_the_code():
     for server in ("dataplane/ingest/app.py", "dataplane/echo/app.py", "platform/config/front/app.py"):
         assert {*re.findall(r'"(/(?:livez|readyz))"', (ROOT / server).read_text())} == {"/livez", "/readyz"}, server
@@ -303,3 +330,17 @@ def test_no_program_that_calls_customers_urls_can_reach_the_metadata_service():
     assert excluded == {"0.0.0.0/0": ["169.254.0.0/16"], "::/0": ["fd00:ec2::254/128"]}
     anywhere = [port["port"] for rule in policy["egress"] if "to" not in rule for port in rule["ports"]]
     assert {*anywhere} == {53}, "only names are resolved at any address"
+
+
+def test_guide_backs_up_every_claim_and_secret():
+    claims = [m["metadata"]["name"] for m in APPLIED if m["kind"] == "PersistentVolumeClaim"]
+    claims += [
+        f"{template['metadata']['name']}-{m['metadata']['name']}-..."
+        for m in APPLIED
+        for template in m.get("spec", {}).get("volumeClaimTemplates", [])
+    ]
+    sources = [source for m in APPLIED for container in containers(m) for source in container.get("envFrom", [])]
+    secrets = {s["secretRef"]["name"] for s in sources if "secretRef" in s and not s["secretRef"].get("optional")}
+    section = GUIDE.partition("## Back up")[2].partition("## Differences")[0]
+    assert [name for name in [*claims, *secrets] if f"`{name}`" not in section] == []
+    assert len(claims) == len(secrets) == 2

@@ -31,6 +31,7 @@ spec:
           envFrom: {{- include "penstock.envFrom" (dict "root" . "secrets" (list "data")) | nindent 12 }}
             {{- include "penstock.lakeSecret" . | nindent 12 }}
           ports: [{name: metrics, containerPort: 9100}]
+          {{- include "penstock.metricsProbe" . | nindent 10 }}
           resources: {{- toYaml .Values.cell.resources | nindent 12 }}
           securityContext: {{ include "penstock.containerSecurity" . }}
           volumeMounts: {{- include "penstock.ownMounts" . | nindent 12 }}

@@ -124,6 +124,13 @@ readinessProbe:
 lifecycle: {preStop: {exec: {command: [sleep, "5"]}}} # until no Service routes requests to this pod
 {{- end }}
 
+{{/* The probe of a program whose only port is that of its metrics. */}}
+{{- define "penstock.metricsProbe" -}}
+readinessProbe:
+  httpGet: {path: /metrics, port: metrics}
+  timeoutSeconds: 5
+{{- end }}
+
 {{/* The pod template of a program. */}}
 {{- define "penstock.pod" -}}
 {{- $root := .root -}}
@@ -165,6 +172,11 @@ spec:
       {{- end }}
       {{- if .port }}
       {{- include "penstock.probes" . | nindent 6 }}
+      {{- else if .metrics }}
+      {{- include "penstock.metricsProbe" . | nindent 6 }}
+      {{- end }}
+      {{- with .probes }}
+      {{- toYaml . | nindent 6 }}
       {{- end }}
       resources: {{- toYaml .values.resources | nindent 8 }}
       securityContext: {{ include "penstock.containerSecurity" . }}

@@ -5,7 +5,7 @@ import sys
 
 from localbox.settings import ROOT
 
-LANES = "dataplane.process.work dataplane.transmit.work dataplane.retrier.work dataplane.runtime.lanes.lane".split()
+LANES = ["dataplane.process.work", "dataplane.transmit.work", "dataplane.retrier.work", "dataplane.runtime.lanes.lane"]
 PROGRAM = """
 import os, sys
 import dataplane.jobs.worker_daemon

@@ -258,7 +258,7 @@ class Lane:
     def _note_progress(self) -> None:
         """Note that the lane is alive.
 
-        Raises LaneError if it has not been for longer than its session timeout, or was told to leave.
+        Raises LaneError if it has not been for longer than its session timeout, or if it is to leave.
 
         Time in callbacks does not count, up to what a healthy one needs: the client keeps the session alive meanwhile.
         """

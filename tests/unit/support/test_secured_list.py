@@ -15,6 +15,7 @@ EXCEPTIONS: Final = {
     "starts brokers with TLS itself, in every run": (
         "tests/integration/test_kafka_sign_in.py",
         "tests/integration/test_password_rotation.py",
+        "tests/integration/test_read_right.py",
         "tests/integration/test_secured_kafka.py",
     ),
     "runs a whole box, whose programs other modules run one by one": (

@@ -51,7 +51,7 @@ def signal_all(processes: list[psutil.Process], number: signal.Signals) -> None:
 
 def _is_worker(process: psutil.Process) -> bool:
     try:
-        return any(daemon in word for word in process.cmdline() for daemon in DAEMONS)
+        return any(word in DAEMONS for word in process.cmdline())  # of Spark, one names ours as a setting
     except (psutil.Error, OSError):
         return False
 

@@ -22,7 +22,7 @@ from dataplane.runtime.telemetry.tracing import tracing_from
 log = logging.getLogger(__name__)
 
 REJOIN_WAIT_S: Final = 1.0
-LEAVE_S: Final = 2.0  # without a broker, leaving the group would block
+LEAVE_S: Final = 4.0  # without a broker, leaving the group would block; the keeper sends SIGKILL after 5 s
 LONGEST_REJOIN_S: Final = 8.0  # plus the group's session timeout and the start of a process: a lane is back within 30 s
 
 
@@ -92,6 +92,7 @@ def leaves_on_signal(lane: Lane) -> Iterator[None]:
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)  # Spark may reuse the process
         for number, handler in before.items():
             signal.signal(number, handler)
 

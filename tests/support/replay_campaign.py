@@ -104,7 +104,7 @@ def replay_workers(plane: DataPlane) -> list[psutil.Process]:
 
 def _is_daemon(process: psutil.Process) -> bool:
     try:
-        return any(daemon in word for word in process.cmdline() for daemon in DAEMONS)
+        return any(word in DAEMONS for word in process.cmdline())
     except psutil.Error:  # it has ended, or is a zombie that Java has yet to reap
         return False
 

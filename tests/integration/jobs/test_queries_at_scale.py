@@ -83,7 +83,7 @@ class Queries:
         found = []
         for one in psutil.Process(self._process.pid).children(recursive=True):
             with contextlib.suppress(psutil.Error):  # it has ended
-                if any(daemon in " ".join(one.cmdline()) for daemon in DAEMONS) and not one.children():
+                if any(word in DAEMONS for word in one.cmdline()) and not one.children():
                     found.append(one)
         return found
 

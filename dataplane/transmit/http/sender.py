@@ -17,6 +17,7 @@ from dataplane.transmit.policy.delivery_verdict import LOOP, DeliveryOutcome, De
 log = logging.getLogger(__name__)
 
 MAX_TRANSFERS: Final = 512
+NO_HEADERS: Final = ("Expect:",)  # libcurl sends none for it
 MAX_ANSWER_BYTES: Final = 16 * 1024  # of the body, and separately of the headers: beyond it the transfer is ended
 KEPT_AS: Final = 8  # idle handles kept per identity
 MOST_IDENTITIES: Final = 64  # with idle handles; those of the one used longest ago are closed
@@ -177,7 +178,8 @@ class _Transfer:
         if request.method != self._method:
             self._method = request.method
             curl.setopt(pycurl.CUSTOMREQUEST, request.method)
-        curl.setopt(pycurl.HTTPHEADER, request.headers)
+        # An empty list would leave the headers of the last request, which may be of another tenant.
+        curl.setopt(pycurl.HTTPHEADER, request.headers or NO_HEADERS)
         curl.setopt(pycurl.POSTFIELDS, request.body)
 
     def forget_bodies(self) -> None:

@@ -135,3 +135,28 @@ def test_redirect_is_a_response_and_is_not_followed(status: int):
         assert (answer.status, answer.curl_code) == (status, 0)
         with pytest.raises(BlockingIOError):
             elsewhere.accept()
+
+
+def test_request_without_headers_sends_none_of_the_last_one():
+    """A handle is reused for the requests of all tenants."""
+    sender, received = HttpSender(HttpPolicy(LOOPBACK)), list[bytes]()
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            for _ in range(2):
+                received.append(connection.recv(65_536))
+                connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        for headers in (["Authorization: Bearer other"], []):
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+            sender.begin(HttpRequest("token", url, headers, b"", 5_000, KEPT_BYTES))
+            while sender.active:
+                for answer in sender.poll(0.1):
+                    assert answer.status == 204
+        thread.join(10)
+    sender.close()
+    assert [b"Bearer other" in request for request in received] == [True, False]

@@ -67,6 +67,6 @@ TWITCH: Final = Preset(
     headers=(ID, "twitch-eventsub-message-retry", MESSAGE_TYPE, SIGNATURE, TIME, TYPE),
     media_types=(JSON,),
     id=HeaderPlace(ID),
-    type=HeaderPlace(TYPE),
+    type="subscription.type",
     time=HeaderPlace(TIME),
 )

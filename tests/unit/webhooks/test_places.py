@@ -69,9 +69,9 @@ DELIVERIES: Final = (
         1_657_744_259_037_339,
     ),
     Delivery(
-        "twitch", b"{}", "m-1", "channel.follow", TIME_US,
+        "twitch", b'{"subscription":{"type":"channel.follow"}}', "m-1", "channel.follow", TIME_US,
         headers={
-            "twitch-eventsub-message-id": "m-1", "twitch-eventsub-subscription-type": "channel.follow",
+            "twitch-eventsub-message-id": "m-1", "twitch-eventsub-subscription-type": "channel.ban",
             "twitch-eventsub-message-timestamp": RFC3339, "twitch-eventsub-message-type": "notification",
         },
     ),

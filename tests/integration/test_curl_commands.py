@@ -370,7 +370,7 @@ def documented_commands() -> Iterator[tuple[str, str]]:
     for path in CURL_PAGES:
         found = [one.text for one in shown if one.page == path]
         assert commands_in("\n".join(found)) == commands_in(path.read_text()), path
-    yield from ((one.page.name, one.text) for one in shown)
+        yield from ((path.name, text) for text in found)
 
 
 def variables_of(pipe: Pipe, tenant: Tenant, alice: User, hosts: TableService) -> dict[str, str]:

@@ -58,6 +58,9 @@ NOT_PROGRAMS: Final = {"html", "json", "sh", "text"}
 OTHERS: Final = {"curl", "docker", "gh", "git", "helm", "kubectl", "npm", "npx", "pip", "python", "python3"}
 KNOWN: Final = OTHERS | {".", ".venv/bin/pytest", "echo", "export", "mv", "penstock/bin/pip"}
 COMPOSE: Final[dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+MANIFESTS: Final = (ROOT / "deploy" / "kubernetes").rglob("*.yaml")
+OBJECTS: Final = [one for path in MANIFESTS for one in yaml.safe_load_all(path.read_text()) if one]
+DEPLOYMENTS: Final = {one["metadata"].get("name") for one in OBJECTS if one.get("kind") == "Deployment"}
 PATHS: Final = ("deploy/", "examples/", "tests/")
 
 
@@ -120,6 +123,9 @@ def _check(words: list[str]) -> None:
             _check_django(name, rest)
         case ["docker", "compose", _, *rest]:
             assert {word for word in rest if not word.startswith("-")} <= set(COMPOSE["services"]), rest
+        case ["kubectl", *rest]:
+            named = {word.removeprefix("deployment/") for word in rest if word.startswith("deployment/")}
+            assert named <= DEPLOYMENTS, named
         case [program, *_] if program not in KNOWN:
             assert (ROOT / program).exists(), "unknown program"
 

@@ -170,7 +170,8 @@ def _session() -> SparkSession:
     return builder.getOrCreate()
 
 
-def _parsed(arguments: list[str] | None) -> RecomputeRequest:
+def parsed(arguments: list[str] | None) -> RecomputeRequest:
+    """Return the request of a command line. Raises CannotRecomputeError."""
     parser = argparse.ArgumentParser(prog="python -m dataplane.jobs.lake_recompute", description=__doc__)
     parser.add_argument("--pipe", required=True)
     parser.add_argument("--destination", required=True)
@@ -195,7 +196,7 @@ def main(arguments: list[str] | None = None) -> int:
     settings = settings_from()
     reader = ControlReader(settings.kafka, snapshot_path(settings.var))
     try:
-        request = _parsed(arguments)
+        request = parsed(arguments)
         reader.catch_up(READ_WITHIN_S)
         span = recompute(_session(), settings, reader.table, request)
     except CannotRecomputeError as exc:

@@ -174,10 +174,17 @@ def test_planned_move_and_return_keep_every_event_at_its_offset(tmp_path: Path):
         committed = partial(there.standby.committed, group, [(ingest, 0)])
         until(lambda: committed()[ingest, 0].offset == 60, "the committed offset is mirrored")
         assert there.standby.layouts()[timed].config == {"message.timestamp.type": "CreateTime"}
+        shown = there.region("status")
+        assert shown.returncode == 0, shown.stderr
+        assert f"standby cluster  {there.standby.address.servers}" in shown.stdout
         moved = there.region("failover")
         assert moved.returncode == 0, moved.stderr
         assert there.region("failover").returncode == 1, "it is the active one already"
         assert there.region("unmirrored", after_failover=True).stdout == ""
+        named = tmp_path / "named.jsonl"
+        written = there.region("unmirrored", "--to", str(named), after_failover=True)
+        assert written.returncode == 0, written.stderr
+        assert named.read_text() == ""
         times = [[m.timestamp() for m in read_topic(one.address, timed, 1)] for one in brokers]
         assert times[0][0][0] == TIMESTAMP_LOG_APPEND_TIME
         assert [at for _, at in times[0]] == [at for _, at in times[1]], "each copy keeps the time of its original"

@@ -46,6 +46,7 @@ from tests.db.mgmt.test_access_matrix import delivery_rows, ramp_of
 from tests.db.replays import publish
 from tests.support.cluster import key_of
 from tests.support.live_ingest import CELL, LiveIngest, live_ingest
+from tests.support.shown_commands import CURL_PAGES, curl_blocks
 from tests.support.table_service import TableService
 from tests.support.terminal import Terminal
 
@@ -355,21 +356,21 @@ REFUSED: Final = {
     "/compare/": 409,  # the ledger has no event yet
     "avro/binary": 415,  # the source of the test has no event types
 }
-BLOCK: Final = re.compile(r"^ *```sh\n( *curl .*?)^ *```", re.DOTALL | re.MULTILINE)
 
 
 def commands_in(text: str) -> list[str]:
     """Return the first line of each command for a server of Penstock."""
-    return [line for line in text.splitlines() if line.lstrip().startswith("curl ") and READERS_SERVER not in line]
+    lines = [line.lstrip() for line in text.splitlines()]
+    return [line for line in lines if line.startswith("curl ") and READERS_SERVER not in line]
 
 
 def documented_commands() -> Iterator[tuple[str, str]]:
     """Yield page and text of each block of the guides that begins with curl."""
-    for path in (ROOT / "README.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
-        text = path.read_text()
-        blocks = BLOCK.findall(text)
-        assert commands_in("\n".join(blocks)) == commands_in(text), path
-        yield from ((path.name, block) for block in blocks)
+    shown = curl_blocks()
+    for path in CURL_PAGES:
+        found = [one.text for one in shown if one.page == path]
+        assert commands_in("\n".join(found)) == commands_in(path.read_text()), path
+        yield from ((path.name, text) for text in found)
 
 
 def variables_of(pipe: Pipe, tenant: Tenant, alice: User, hosts: TableService) -> dict[str, str]:

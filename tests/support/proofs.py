@@ -49,15 +49,20 @@ def _rows(page: str) -> Iterator[list[str]]:
         before = cells
 
 
-def _wrong_with(id_: str, called_long: bool, root: Path) -> str:
+def missing(id_: str, root: Path) -> str:
+    """Return what of a test id does not exist, or nothing."""
     file, _, name = id_.partition("::")
     if not (root / file).is_file():
         return f"there is no file {file}"
-    tests = _tests_in(root / file)
-    if name not in tests:
-        return f"there is no test {name} in {file}"
-    if tests[name] != called_long:
-        return f"{id_} {'needs' if tests[name] else 'must not carry'} the word (long)"
+    return "" if name in _tests_in(root / file) else f"there is no test {name} in {file}"
+
+
+def _wrong_with(id_: str, called_long: bool, root: Path) -> str:
+    if why := missing(id_, root):
+        return why
+    file, _, name = id_.partition("::")
+    if _tests_in(root / file)[name] != called_long:
+        return f"{id_} {'must not carry' if called_long else 'needs'} the word (long)"
     return ""
 
 

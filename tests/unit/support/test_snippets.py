@@ -1,28 +1,48 @@
 """Snippets of the guides: each names its language, fragments of specs are accepted, commands exist, programs run.
 
-Commands with curl run in tests/integration/test_curl_commands.py, those of the command line's guide in
-tests/e2e/test_cli.py, programs in the tests that ask `documented` for them.
+tests/support/shown_commands.py says for each command which test runs it, or why none does. Programs run in the tests
+that ask `documented` for them.
 """
 
 import ast
 import json
+import os
 import re
 import shlex
+import subprocess
+from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 import msgspec
 import pytest
+import yaml
 from django.core.management import get_commands, load_command_class
 from django.core.management.base import CommandParser
 from typer.main import get_command
 
+from dataplane.jobs import lake_recompute
 from dataplane.spec import PipeSpec, SpecError, parse_pipe_spec
 from localbox.settings import ROOT
 from penstock_cli.app import app
-from tests.support.doc_blocks import GENERATED, Block, blocks, documented_all
+from tests.support.doc_blocks import documented_all
+from tests.support.proofs import missing
+from tests.support.shown_commands import (
+    COMMANDS,
+    PROGRAMS_ELSEWHERE,
+    AsShown,
+    NotRun,
+    SameCommand,
+    commands,
+    curl_blocks,
+    guides,
+    management_commands,
+)
 
+HERE: Final = "tests/unit/support/test_snippets.py"
 SPEC_FIELDS: Final = {one.name for one in msgspec.structs.fields(PipeSpec)}
 BASE: Final[dict[str, Any]] = {
     "sources": {"shop": {}},
@@ -33,30 +53,15 @@ BASE: Final[dict[str, Any]] = {
 }
 WINDOW: Final = {"span": {"kind": "tumbling", "size_s": 60}, "values": {"n": {"op": "count"}}}
 RESPONSES: Final = {"errors", "key", "results", "state", "status", "table", "tenant", "token", "window"}
-PROGRAMS: Final = ("postgresql", "python", "sql", "ts")
-# Commands of other projects, and those that start from nothing: `make demo` and `make test` run in every release.
-KNOWN: Final = {".", "python", ".venv/bin/pytest"}
-NOT_RUN: Final = {
-    "cd",
-    "docker",
-    "echo",
-    "export",
-    "gh",
-    "git",
-    "helm",
-    "kubectl",
-    "npm",
-    "npx",
-    "pip",
-    "mv",
-    "python3",
-    "penstock/bin/pip",
-}
-VARIABLE: Final = re.compile(r"^[A-Z_]+=\S")
-
-
-def guides() -> list[Block]:
-    return [one for one in blocks() if GENERATED not in one.page.parents and "decisions" not in one.page.parts]
+NOT_PROGRAMS: Final = {"html", "json", "sh", "text"}
+# Programs that are not files of this repository.
+OTHERS: Final = {"curl", "docker", "gh", "git", "helm", "kubectl", "npm", "npx", "pip", "python", "python3"}
+KNOWN: Final = OTHERS | {".", ".venv/bin/pytest", "echo", "export", "mv", "penstock/bin/pip"}
+COMPOSE: Final[dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+MANIFESTS: Final = (ROOT / "deploy" / "kubernetes").rglob("*.yaml")
+OBJECTS: Final = [one for path in MANIFESTS for one in yaml.safe_load_all(path.read_text()) if one]
+DEPLOYMENTS: Final = {one["metadata"].get("name") for one in OBJECTS if one.get("kind") == "Deployment"}
+PATHS: Final = ("deploy/", "examples/", "tests/")
 
 
 def fragments() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -93,49 +98,36 @@ def test_each_fragment_of_a_spec_is_accepted():
     assert not wrong, "\n".join(wrong)
 
 
-def commands() -> list[tuple[str, list[str]]]:
-    """Return page and words of each command, without the variables in front of it."""
-    found = []
-    for block in guides():
-        for line in _lines(block.text) if block.language == "sh" else ():
-            words = shlex.split(line, comments=True)
-            while words and VARIABLE.match(words[0]):
-                words.pop(0)
-            if words[:2] == ["python", "manage.py"]:
-                words.pop(0)
-            if words:
-                found.append((block.page.name, words))
-    return found
-
-
-def _lines(text: str) -> list[str]:
-    """Return a line for each command: without line ends that a backslash or a quoted text continues."""
-    lines: list[str] = []
-    for line in text.replace("\\\n", " ").splitlines():
-        if lines and lines[-1].count("'") % 2:
-            lines[-1] += " " + line
-        else:
-            lines.append(line)
-    return lines
-
-
 def test_each_command_exists_with_its_options(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PENSTOCK_TOKEN", "pst_of_a_test")  # `login` asks for none
-    wrong, run = [], {"curl", "make", "penstock", "manage.py"}
-    for page, words in commands():
+    wrong = []
+    for command in commands():
         try:
-            match words:
-                case ["make", *_]:
-                    _check_make(words)
-                case ["penstock" | "penstock/bin/penstock", *rest]:
-                    _check_command_line(rest)
-                case ["manage.py", name, *rest]:
-                    _check_django(name, rest)
-                case [program, *_] if program not in run | NOT_RUN:
-                    assert (ROOT / program).exists() or program in KNOWN, "unknown program"
+            _check(command.words)
         except (Exception, SystemExit) as exc:
-            wrong.append(f"{page}: {shlex.join(words)}: {exc!r} {capsys.readouterr().err}")
+            wrong.append(f"{command.block.page.name}: {command.key}: {exc!r} {capsys.readouterr().err}")
     assert not wrong, "\n".join(wrong)
+
+
+def _check(words: list[str]) -> None:
+    assert [word for word in words if word.startswith(PATHS) and not (ROOT / word).exists()] == []
+    match words:
+        case ["make", *_]:
+            _check_make(words)
+        case ["penstock" | "penstock/bin/penstock", *rest]:
+            _check_command_line(rest)
+        case ["python", "manage.py", name, *rest]:
+            _check_django(name, rest)
+        case ["docker", "compose", "exec", service, "python", "manage.py", name, *rest]:
+            assert service in COMPOSE["services"], service
+            _check_django(name, rest)
+        case ["docker", "compose", _, *rest]:
+            assert {word for word in rest if not word.startswith("-")} <= set(COMPOSE["services"]), rest
+        case ["kubectl", *rest]:
+            named = {word.removeprefix("deployment/") for word in rest if word.startswith("deployment/")}
+            assert named <= DEPLOYMENTS, named
+        case [program, *_] if program not in KNOWN:
+            assert (ROOT / program).exists(), "unknown program"
 
 
 def _check_make(words: list[str]) -> None:
@@ -180,14 +172,95 @@ def test_query_of_the_lakes_guide_runs():
         assert db.sql(of_lake).fetchall() == [("NL", 4.0)]
 
 
+@cache
+def _asked_for(path: Path) -> set[tuple[str, str]]:
+    """Return page and language of the blocks that a module of tests takes from the guides."""
+    return {
+        (ast.literal_eval(node.args[0]), ast.literal_eval(node.args[1]))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in {"documented", "documented_all"}
+    }
+
+
 def test_each_program_is_run_by_a_test():
-    asked = set()
-    for path in (path for path in (ROOT / "tests").rglob("*.py") if "node_modules" not in path.parts):
-        if path == ROOT / "tests" / "support" / "doc_blocks.py":
-            continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in {"documented", "documented_all"}:
-                asked.add(tuple(ast.literal_eval(one) for one in node.args))
-    shown = {(one.page.name, one.language) for one in guides() if one.language in PROGRAMS}
-    elsewhere = {("verify-signatures.md", "python")}  # test_verify_page.py
-    assert shown - elsewhere <= asked
+    own = (path for path in (ROOT / "tests").rglob("*.py") if "node_modules" not in path.parts)
+    asked = set[tuple[str, str]]().union(*map(_asked_for, (path for path in own if path.name != "doc_blocks.py")))
+    shown = {(one.page.name, one.language) for one in guides() if one.language not in NOT_PROGRAMS}
+    assert shown - set(PROGRAMS_ELSEWHERE) <= asked
+    assert set(PROGRAMS_ELSEWHERE) <= shown
+
+
+def test_each_command_is_run_by_a_test_or_says_why_not():
+    by_curl = curl_blocks()
+    shown = {one.key for one in commands() if one.block not in by_curl and one.words[0] != "export"}
+    without_entry = {one.key for one in management_commands()}
+    assert shown - without_entry - set(COMMANDS) == set(), "add an entry to tests/support/shown_commands.py"
+    assert set(COMMANDS) - shown == set(), "no page shows it any more"
+
+
+def test_entries_name_tests_that_run_the_command():
+    pages = defaultdict[str, set[str]](set)
+    for command in commands():
+        pages[command.key].add(command.block.page.name)
+    wrong = [f"{key}: {why}" for key, one in COMMANDS.items() for why in _faults(one, pages[key])]
+    wrong += [f"{key}: {why}" for key, one in PROGRAMS_ELSEWHERE.items() for why in _faults(one, set())]
+    assert not wrong, "\n".join(wrong)
+
+
+def _faults(entry: AsShown | SameCommand | NotRun, pages: set[str]) -> Iterator[str]:
+    """Yield why an entry proves nothing. pages: those that show the command"""
+    match entry:
+        case NotRun(why, checked):
+            yield from [] if why else ["gives no reason"]
+            yield from [found for found in [missing(checked, ROOT)] if checked and found]
+        case AsShown(test) | SameCommand(test) if found := missing(test, ROOT):
+            yield found
+        case AsShown(test) if not {(page, "sh") for page in pages} & _asked_for(_module(test)):
+            yield f"{test} takes no command from {pages}"
+        case SameCommand(test, words) if words not in _module(test).read_text():
+            yield f"{test} does not run {words}"
+
+
+def _module(test: str) -> Path:
+    return ROOT / test.partition("::")[0]
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        (AsShown("tests/e2e/test_cli.py::test_gone"), "there is no test"),
+        (AsShown(f"{HERE}::test_each_snippet_names_its_language"), "takes no command"),
+        (SameCommand(f"{HERE}::test_each_snippet_names_its_language", "make " + "nothing"), "does not run"),
+        (NotRun(""), "no reason"),
+        (NotRun("needs a cluster", "tests/gone.py::test_gone"), "there is no file"),
+    ],
+)
+def test_entry_that_proves_nothing_is_reported(entry: AsShown | SameCommand | NotRun, why: str):
+    (found,) = _faults(entry, {"command-line.md"})
+    assert why in found
+
+
+def test_each_export_sets_its_variables():
+    for command in commands():
+        if command.words[0] == "export":
+            script = f"{shlex.join(command.words)}; env -0"
+            done = subprocess.run(["bash", "-euc", script], env={}, capture_output=True, text=True, check=True)
+            assert set(command.words[1:]) <= set(done.stdout.split("\0"))
+
+
+def test_make_starts_the_program_that_the_tests_run():
+    programs = {"lake-recompute": "-m dataplane.jobs.lake_recompute", "demo": "-m localbox.demo"}
+    programs |= {name: f"-m localbox {name}" for name in ("up", "down", "backup", "restore")}
+    keys = {one.key: one.words for one in commands() if one.words[0] == "make" and one.words[1] in programs}
+    assert {words[1] for words in keys.values()} == set(programs)
+    for words in keys.values():
+        command = ["make", "-n", *words[1:]]
+        env = {"PATH": os.environ["PATH"]}  # not the flags of a make that runs this test
+        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
+        _, starts, options = done.stdout.replace("\\\n", " ").partition(programs[words[1]])
+        assert starts
+        assert not options.strip() or options[0].isspace(), options
+        if words[1] == "lake-recompute":
+            assert lake_recompute.parsed(shlex.split(options)).revision == 8
+        elif "FILE=" in words[-1]:
+            assert shlex.split(options) == [words[-1].removeprefix("FILE=")]

@@ -149,13 +149,14 @@ reference: $(RUN_STAMP) ## generate the pages of steps, expressions, metrics, th
 	@$(BIN)/python -m mgmt.pipes.presets_reference > docs/reference/destination-presets.md
 
 DIST := dist
+DIST_FILES := penstock-*.whl licenses.md sbom.cdx.json
 wheel: $(DEV_STAMP) ## build DIST=dist: the wheel, its bill of materials (SBOM), the licenses of its packages, and checksums
-	@rm -rf "$(DIST)" && mkdir -p "$(DIST)"
+	@mkdir -p "$(DIST)" && rm -f $(foreach file,$(DIST_FILES) SHA256SUMS,"$(DIST)"/$(file))
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "$(DIST)" .
 	@$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --short-PURLs --output-reproducible --of JSON \
 		--output-file "$(DIST)/sbom.cdx.json" requirements-box.lock
 	@$(BIN)/python -m tests.license_gate requirements-box.lock > "$(DIST)/licenses.md"
-	@cd "$(DIST)" && sha256sum * > SHA256SUMS && cat SHA256SUMS
+	@cd "$(DIST)" && sha256sum $(DIST_FILES) > SHA256SUMS && cat SHA256SUMS
 
 # The generator needs another release of typer than the tests, so it has an environment of its own.
 CLIENT := var/client

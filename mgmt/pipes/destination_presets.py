@@ -68,7 +68,7 @@ PRESETS: Final = (
         name="pagerduty",
         title="PagerDuty, Events API v2",
         todo="Put the integration key of the service in place of YOUR-INTEGRATION-KEY in the body. The incident of an "
-        "alert of Penstock ends with the alert: keep order by key (ordered) there, so that the end never comes first.",
+        'alert of Penstock ends with the alert. Set "ordered", so that "resolve" is never sent before "trigger".',
         source="https://developer.pagerduty.com/docs/events-api-v2/trigger-events/",
         answers="429, 5xx",
         url_is_own=False,

@@ -74,7 +74,7 @@ GUIDES: Final[Mapping[str, SenderGuide]] = {
     ),
     "twitch": SenderGuide(
         "By Twitch's API: create an EventSub subscription with the transport method webhook and the URL as callback. "
-        "Twitch checks it at once, so save the secret here before.",
+        "Save the secret here first: Twitch checks the URL immediately.",
         "the one that you send as the transport's secret, 10 to 100 characters",
     ),
     "standard-webhooks": SenderGuide(

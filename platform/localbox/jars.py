@@ -91,7 +91,7 @@ def _retrieve(jars: JarSet, *, java: Path, cache: Path, env: Mapping[str, str]) 
                 break
             if number == _TRIES:
                 tail = "\n".join((answer.stdout + answer.stderr).splitlines()[-15:])
-                why = "is there a network, or a proxy with http://?"
+                why = "check the network, and that a proxy's URL begins with http://"
                 raise BoxError(f"{jars.title} could not be retrieved ({why}). Ivy's last lines:\n{tail}")
             time.sleep(number)
         if wrong := differences(lib, pins):

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from localbox.errors import BoxError
+
 _DIRECT: Final = ("localhost", "127.*", "[::1]")  # Java's own default, which a list replaces
 
 
@@ -13,9 +15,9 @@ def java_proxy_options(env: Mapping[str, str]) -> dict[str, str]:
     As in curl, the lower-case name wins. Java speaks HTTP to a proxy, so those with https:// or socks5:// are left out,
     and so are networks (10.0.0.0/8) of NO_PROXY. Java has one user for both proxies: that of HTTPS_PROXY, if it has
     one. `http.proxyUser` is read by Ivy, and Basic over https must be permitted, since Java's default is to refuse it.
-    Source: the JDK's guide "Networking Properties".
+    Raises BoxError if a proxy is not a URL. Source: the JDK's guide "Networking Properties".
     """
-    proxies = {scheme: proxy for scheme in ("https", "http") if (proxy := _proxy(_read(env, f"{scheme}_proxy")))}
+    proxies = {scheme: proxy for scheme in ("https", "http") if (proxy := _proxy(env, f"{scheme}_proxy"))}
     if not proxies:
         return {}
     options = {"http.nonProxyHosts": "|".join((*_DIRECT, *_exceptions(_read(env, "no_proxy"))))}
@@ -36,12 +38,30 @@ def argument_file(options: Mapping[str, str]) -> str:
 
 
 def _read(env: Mapping[str, str], name: str) -> str:
-    return (env.get(name) or env.get(name.upper()) or "").strip()
+    return env.get(_variable(env, name), "").strip()
 
 
-def _proxy(text: str) -> SplitResult | None:
+def _variable(env: Mapping[str, str], name: str) -> str:
+    return name if env.get(name) else name.upper()
+
+
+def _proxy(env: Mapping[str, str], name: str) -> SplitResult | None:
+    """Return a proxy with http://. The error has neither the value nor a cause that has it: it may be a password."""
+    try:
+        return _parse_proxy(_read(env, name))
+    except ValueError:
+        problem = f"{_variable(env, name)} is not a URL: percent-encode special characters of user and password"
+    raise BoxError(problem)
+
+
+def _parse_proxy(text: str) -> SplitResult | None:
     parts = urlsplit(text if "://" in text else f"http://{text}")
-    return parts if parts.hostname and parts.scheme == "http" else None
+    if not parts.hostname or parts.scheme != "http":
+        return None
+    if "@" in parts.path + parts.query + parts.fragment:  # `alice:1#2@proxy`, read as host `alice` and port 1
+        raise ValueError("the user has a character that ends the host")
+    _ = parts.port  # raises ValueError if it is not a number
+    return parts
 
 
 def _exceptions(text: str) -> list[str]:

@@ -21,7 +21,7 @@ VERSION = "1.37.0"
 TOKEN = "a token"
 
 
-class Cluster:
+class KubernetesCluster:
     """Objects of the API server by path, and the calls that were made."""
 
     def __init__(self, api: ApiServer) -> None:
@@ -32,7 +32,7 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[Cluster]:
+def cluster(folder: Path) -> Iterator[KubernetesCluster]:
     """Run an API server on 127.0.0.1 with the service account that it accepts in `folder`."""
     trust = Trust(folder)
     (folder / "ca.crt").write_text(trust.ca_file.read_text())
@@ -41,7 +41,7 @@ def cluster(folder: Path) -> Iterator[Cluster]:
     context.load_cert_chain(trust.server_file)
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
-        made = Cluster(ApiServer(f"https://127.0.0.1:{server.server_port}", folder))
+        made = KubernetesCluster(ApiServer(f"https://127.0.0.1:{server.server_port}", folder))
         server.cluster = made  # type: ignore[attr-defined]
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -83,8 +83,8 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Write nothing to standard error."""
 
-    def _cluster(self) -> Cluster:
-        made: Cluster = self.server.cluster  # type: ignore[attr-defined]
+    def _cluster(self) -> KubernetesCluster:
+        made: KubernetesCluster = self.server.cluster  # type: ignore[attr-defined]
         made.calls.append(self.command)
         return made
 

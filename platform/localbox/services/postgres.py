@@ -87,7 +87,7 @@ def prepare(*, binaries: Path, data: Path, user: str | None) -> None:
     if user:
         _make_user(user)
         for path in (data, binaries):
-            _let_pass(path, user)
+            _allow_traversal(path, user)
     if (data / "PG_VERSION").exists():
         if user:
             _give(data, user)
@@ -148,7 +148,7 @@ def _make_user(user: str) -> None:
             subprocess.run(command, check=True, capture_output=True)
 
 
-def _let_pass(path: Path, user: str) -> None:
+def _allow_traversal(path: Path, user: str) -> None:
     """Let the user traverse (not list) the directories above `path`; report each one before its permissions change."""
     account = pwd.getpwnam(user)
     for parent in reversed(path.resolve().parents):

@@ -26,7 +26,7 @@ from controlplane.compute.processes import INCARNATION_VARIABLE
 from controlplane.compute.releases import WORKER_DAEMON, ReleaseStore
 from controlplane.compute.standalone import cluster_conf
 from localbox.settings import ROOT
-from tests.support.kubernetes_api import Cluster, cluster
+from tests.support.kubernetes_api import KubernetesCluster, cluster
 
 MASTER = "k8s://https://kubernetes.default.svc"
 POD = PodContext("cell-a-xyz", "penstock", "10.0.0.7", "penstock:1.2.3")
@@ -49,7 +49,7 @@ SET_BY_SPARK = {
 
 
 @pytest.fixture
-def there(tmp_path: Path) -> Iterator[Cluster]:
+def there(tmp_path: Path) -> Iterator[KubernetesCluster]:
     with cluster(tmp_path) as made:
         yield made
 
@@ -112,7 +112,7 @@ def test_deployment_with_an_unreadable_desired_application_counts_as_none(annota
     assert desired_in({"metadata": {}}) is None
 
 
-def test_submit_of_an_unchanged_application_only_reads(there: Cluster):
+def test_submit_of_an_unchanged_application_only_reads(there: KubernetesCluster):
     compute = KubernetesCompute(there.api, POD, TEMPLATES)
     compute.submit(DESIRED)
     there.calls.clear()
@@ -120,7 +120,7 @@ def test_submit_of_an_unchanged_application_only_reads(there: Cluster):
     assert there.calls == ["GET"]
 
 
-def test_renewed_token_is_used_at_once(there: Cluster):
+def test_renewed_token_is_used_at_once(there: KubernetesCluster):
     compute = KubernetesCompute(there.api, POD, TEMPLATES)
     token = there.api.account / "token"
     good = token.read_text()
@@ -131,13 +131,13 @@ def test_renewed_token_is_used_at_once(there: Cluster):
     assert compute.observe("a").desired is None
 
 
-def test_refusal_reports_the_request_and_the_reason(there: Cluster):
+def test_refusal_reports_the_request_and_the_reason(there: KubernetesCluster):
     there.refuses = True
     with pytest.raises(ComputeError, match=r"GET /apis/apps/v1/.*cell-a: 403, deployments.apps is forbidden"):
         KubernetesCompute(there.api, POD, TEMPLATES).submit(DESIRED)
 
 
-def test_server_with_an_untrusted_certificate_does_not_get_the_token(there: Cluster, tmp_path: Path):
+def test_server_with_an_untrusted_certificate_does_not_get_the_token(there: KubernetesCluster, tmp_path: Path):
     with cluster(_folder(tmp_path / "other")) as other:
         stranger = ApiServer(other.api.url, there.api.account)
         with pytest.raises(ComputeError, match=r"does not answer: .*CERTIFICATE_VERIFY_FAILED"):
@@ -145,7 +145,7 @@ def test_server_with_an_untrusted_certificate_does_not_get_the_token(there: Clus
         assert other.calls == []
 
 
-def test_unreachable_server_is_a_compute_error(there: Cluster):
+def test_unreachable_server_is_a_compute_error(there: KubernetesCluster):
     with pytest.raises(ComputeError, match="does not answer"):
         ApiServer("https://127.0.0.1:1", there.api.account).get("/apis")
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from localbox.errors import BoxError
 from localbox.java_proxy import argument_file, java_proxy_options
 
 DIRECT = "localhost|127.*|[::1]"
@@ -39,6 +40,28 @@ BASIC = {"jdk.http.auth.tunneling.disabledSchemes": ""}
 )
 def test_proxy_of_the_environment_becomes_java_properties(env: dict[str, str], options: dict[str, str]):
     assert java_proxy_options(env) == (options and options | {"http.nonProxyHosts": DIRECT})
+
+
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://alice:Secret#1@proxy:3128",
+        "http://alice:9#Secret@proxy:3128",
+        "http://alice#Secret@proxy:3128",
+        "alice:Secret/1@proxy:3128",
+        "http://alice:Secret?@proxy:3128",
+        "http://alice:[Secret@proxy:3128",
+        "http://alice:[Secret]@proxy:3128",
+        "http://proxy:Secret",
+    ],
+)
+def test_proxy_that_is_not_a_url_is_refused_by_name_without_its_password(name: str, url: str):
+    with pytest.raises(BoxError) as refusal:
+        java_proxy_options({name: url})
+    problem = f"{name} is not a URL: percent-encode special characters of user and password"
+    assert str(refusal.value) == problem
+    assert refusal.value.__context__ is None, "a traceback prints the cause, too"
 
 
 @pytest.mark.parametrize(

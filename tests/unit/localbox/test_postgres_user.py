@@ -53,7 +53,7 @@ def test_each_directory_is_reported_before_its_permissions_change(
         for path, mode in ((home, 0o755), (home / "open", 0o711), (home / "open" / "closed", 0o700), (var, 0o700)):
             path.chmod(mode)
         monkeypatch.setattr(Path, "chmod", chmod)
-        postgres._let_pass(var / "postgres", "pgserver")
+        postgres._allow_traversal(var / "postgres", "pgserver")
         monkeypatch.undo()
         modes = [path.stat().st_mode & 0o777 for path in (home, home / "open", home / "open" / "closed", var)]
     assert modes == [0o755, 0o711, 0o701, 0o701]

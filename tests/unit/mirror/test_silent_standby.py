@@ -1,6 +1,6 @@
 """A standby cluster that accepts connections and never answers: real clients wait for a limited time, also at the end.
 
-The listener stands for brokers that are stopped or cut off. What the active cluster answers is made up.
+The listener stands for brokers that are stopped or cut off. The active cluster is faked.
 """
 
 import socket

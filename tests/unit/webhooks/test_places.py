@@ -1,6 +1,6 @@
-"""Where each sender puts the id of a delivery, the type and the time of an event, and what it is answered.
+"""Places of id, type and time in each sender's requests, and the reply.
 
-The requests have the documented fields and headers; that they are signed is the subject of test_signatures.py.
+The requests have the documented fields and headers; test_signatures.py covers their signatures.
 """
 
 import json

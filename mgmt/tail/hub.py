@@ -71,7 +71,7 @@ class TailHub:
                     self._read_until_trouble(client)
                 except KafkaException as exc:
                     self.trouble = str(unreadable(exc.args[0]))
-                    log.warning("the live tail cannot read: %s", self.trouble)
+                    log.warning("the live tail cannot read: %s", exc.args[0].str())
                     client.reset()
                     time.sleep(_RETRY_S)
 

@@ -118,7 +118,7 @@ def _held_unit(alert: Alert) -> tuple[MessageSelection, dict[str, Any]] | None:
     try:
         record = read_record(row.topic, row.partition, first_of(row), pipes=(alert.pipe_id,))
     except RecordUnavailableError as exc:
-        raise NothingToProbeError(f"The held messages cannot be read now: {exc}. Try again.") from exc
+        raise NothingToProbeError(f"The held messages cannot be read now: {exc.with_advice('Try again.')}") from exc
     meta = record.meta
     unit = {"message_id": meta.id, "position": meta.position, "bucket": meta.bucket, "child": meta.child}
     return MessageSelection(alert.destination, OffsetSet.Kind.HELD), unit

@@ -134,7 +134,7 @@ def _by_field(request: HttpRequest, form: FieldSearchForm) -> dict[str, Any]:
     except SandboxRefused as exc:
         return {"search_trouble": str(exc)}
     except RecordUnavailableError as exc:
-        return {"search_trouble": f"The events cannot be read: {exc}. Search again in a minute."}
+        return {"search_trouble": f"The events cannot be read: {exc.with_advice('Search again in a minute.')}"}
     times = {"range": span.name} if span.name else _times(span)
     return {
         "result": result,

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Final, TypeVar
 
+import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from django.conf import settings
 
@@ -22,10 +23,16 @@ CHECK_S: Final = 0.5
 LEADER_WAIT_S: Final = 0.1  # between two questions about a partition whose leader changes
 _LEADER_CHANGES: Final = STALE_METADATA | {KafkaError.LEADER_NOT_AVAILABLE}
 MOST_IDLE: Final = 2  # of each kind; further concurrent readers create their own consumer
+LOG_AGAIN_S: Final = 60.0  # between two lines about the same refusal
+log = structlog.get_logger(__name__)
 
 
 class RecordUnavailableError(Exception):
-    """The record cannot be read now, or no longer exists; the message says which."""
+    """The record cannot be read now, or no longer exists; the message says which, in a customer's terms."""
+
+    def with_advice(self, advice: str) -> str:
+        """Return the message as a sentence, followed by what the reader can do."""
+        return f"{self}. {advice}"
 
 
 class BrokersUnavailableError(RecordUnavailableError):
@@ -39,17 +46,31 @@ class ReadRightMissingError(RecordUnavailableError):
     """The Kafka user of this process may not read the topic."""
 
     def __init__(self) -> None:
-        super().__init__(
-            "Penstock's Kafka user for pages has no right to read the topic; "
-            "the operator grants it with `manage.py kafka_access roles --apply`"
-        )
+        super().__init__("Penstock may not read its event log; contact the operator of this installation")
+
+    def with_advice(self, advice: str) -> str:  # noqa: ARG002 it would ask to repeat, which cannot help
+        """Return the message as a sentence: it says already what the reader can do."""
+        return f"{self}."
 
 
 def unreadable(error: KafkaError | None) -> RecordUnavailableError:
-    """Return the exception for an error of Kafka, or for no answer."""
+    """Return the exception for an error of Kafka, or for no answer. Logs a missing right for the operator."""
     if error is not None and error.code() in NOT_AUTHORIZED:
+        _log_refusal(error.str())
         return ReadRightMissingError()
     return BrokersUnavailableError()
+
+
+# By reason: the time from which a refusal is logged again.
+_log_due: Final[dict[str, float]] = {}
+
+
+def _log_refusal(reason: str) -> None:
+    """Log a refusal and the command that grants the right, at most once per LOG_AGAIN_S and reason."""
+    now = time.monotonic()
+    if now >= _log_due.get(reason, now):
+        _log_due[reason] = now + LOG_AGAIN_S
+        log.warning("read of pages refused", reason=reason, grant="manage.py kafka_access roles --apply")
 
 
 def check_read_right(client: Consumer, topic: str) -> None:
@@ -61,7 +82,7 @@ def check_read_right(client: Consumer, topic: str) -> None:
     with suppress(KafkaException):
         error = client.list_topics(topic, timeout=CHECK_S).topics[topic].error
     if error is not None and error.code() in NOT_AUTHORIZED:
-        raise KafkaException(error)
+        raise _refusal_of(topic, error)
 
 
 def raise_refusal(messages: Iterable[Message]) -> None:
@@ -72,7 +93,12 @@ def raise_refusal(messages: Iterable[Message]) -> None:
     for message in messages:
         error = message.error()
         if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            raise KafkaException(error)
+            raise _refusal_of(message.topic(), error)
+
+
+def _refusal_of(topic: str | None, error: KafkaError) -> KafkaException:
+    """Return the exception for an error whose text does not name its topic."""
+    return KafkaException(KafkaError(error.code(), f"{topic}: {error.str()}"))
 
 
 class RecordReader:
@@ -80,7 +106,7 @@ class RecordReader:
 
     def __init__(self, kafka: str, reset: str) -> None:
         self.is_away = False
-        self._asked = ""  # the topic of the last question
+        self._last_topic = ""  # of the last request for offsets
         self.client = make_consumer(
             {
                 "bootstrap.servers": kafka,
@@ -104,11 +130,11 @@ class RecordReader:
 
     def offsets_at(self, topic: str, partitions: Iterable[int], since: datetime, wait_s: float) -> list[TopicPartition]:
         """Return the first offset at or after `since` of each partition. Raises KafkaException."""
-        self._asked = topic
-        asked = [TopicPartition(topic, partition, int(since.timestamp() * 1_000)) for partition in partitions]
+        self._last_topic = topic
+        places = [TopicPartition(topic, partition, int(since.timestamp() * 1_000)) for partition in partitions]
 
         def ask(left_s: float) -> list[TopicPartition]:
-            found: list[TopicPartition] = self.client.offsets_for_times(asked, timeout=left_s)
+            found: list[TopicPartition] = self.client.offsets_for_times(places, timeout=left_s)
             raise_first_error(found)
             return found
 
@@ -116,7 +142,7 @@ class RecordReader:
 
     def limits(self, topic: str, partition: int, wait_s: float) -> tuple[int, int]:
         """Return the low and high watermark of a partition. Raises KafkaException."""
-        self._asked, place = topic, TopicPartition(topic, partition)
+        self._last_topic, place = topic, TopicPartition(topic, partition)
 
         def ask(left_s: float) -> tuple[int, int]:
             found: tuple[int, int] = self.client.get_watermark_offsets(place, timeout=left_s)
@@ -126,7 +152,7 @@ class RecordReader:
 
     def failure(self, error: KafkaError | None = None) -> RecordUnavailableError:
         """Return the exception for a read that failed with this error, or without one because no broker answered."""
-        topics = {place.topic for place in self.client.assignment()} or {self._asked} - {""}
+        topics = {place.topic for place in self.client.assignment()} or {self._last_topic} - {""}
         try:
             for topic in () if self.is_away else topics:
                 check_read_right(self.client, topic)

@@ -104,8 +104,7 @@ def destination_row(name: str, one: Mapping[str, Any]) -> DestinationRow:
     if kind == "postgres":
         typed |= {"port": str(one.get("port", "")), "key": ", ".join(one.get("key", DEFAULT_KEY))}
         typed["columns"] = column_lines(one.get("columns", DEFAULT_COLUMNS))
-    if kind in BATCHED:
-        typed |= {limit: str(value) for limit, value in (one.get("batch") or {}).items() if limit in BATCH_LIMITS}
+    typed |= batch_limits(one)
     if "compacted" in typed:
         typed["compacted"] = "yes" if typed["compacted"] else ""
     encoding = one.get("encoding") or {}
@@ -115,6 +114,12 @@ def destination_row(name: str, one: Mapping[str, Any]) -> DestinationRow:
     typed["forward_headers"] = ", ".join(one.get("forward_headers") or ())
     typed["body"] = (one.get("template") or {}).get("body") or ""
     return replace(DestinationRow(name, name, kind), beginning=one.get("from", ""), **typed)
+
+
+def batch_limits(one: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the limits of a batch of a destination of a document, as typed, if the form has fields for them."""
+    batch = (one.get("batch") or {}) if one.get("type") in BATCHED else {}
+    return {limit: str(value) for limit, value in batch.items() if limit in BATCH_LIMITS}
 
 
 def destination_document(row: DestinationRow, base: Mapping[str, Any]) -> dict[str, Any]:
@@ -179,8 +184,8 @@ def kept_fields(row: DestinationRow, base: Mapping[str, Any]) -> list[str]:
     known: dict[str, Any] = base.get("destinations", {}).get(row.was, {})
     if row.kind != "http" or known.get("type", "http") != "http":
         return []
-    usual = msgspec.json.decode(msgspec.json.encode(HttpDestination(url=URL_TO_COME)))  # lists, as a stored spec has
-    words = [word for name, word in _KEPT.items() if name in known and known[name] != usual[name]]
+    defaults = msgspec.json.decode(msgspec.json.encode(HttpDestination(url=URL_TO_COME)))  # lists, as a stored spec has
+    words = [word for name, word in _KEPT.items() if name in known and known[name] != defaults[name]]
     auth, template = known.get("auth") or {}, known.get("template") or {}
     named = f" (header {auth['name']})" if auth.get("type") == "header" else ""
     parts = [f"{part} of the template" for part in ("path", "headers") if template.get(part)]

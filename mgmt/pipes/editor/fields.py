@@ -328,13 +328,13 @@ def _bucket_fields(make: _Maker, row: DestinationRow) -> list[FormField]:
     ]
 
 
-def _batch_fields(make: _Maker, row: DestinationRow, unit: str, usual: BatchLimits) -> list[FormField]:
+def _batch_fields(make: _Maker, row: DestinationRow, unit: str, defaults: BatchLimits) -> list[FormField]:
     """Return the fields of the limits of a batch, which is one object or one statement."""
     labels = (f"Messages per {unit}", f"Bytes per {unit}", "Batch wait in milliseconds")
     return [
         make.field(
-            name, f"{label} (optional)", getattr(row, name), kind="number", example=str(getattr(usual, name)),
-            hint=f"Maximum, by default {getattr(usual, name):,}.",
+            name, f"{label} (optional)", getattr(row, name), kind="number", example=str(getattr(defaults, name)),
+            hint=f"Maximum, by default {getattr(defaults, name):,}.",
         )
         for name, label in zip(BATCH_LIMITS, labels, strict=True)
     ]  # fmt: skip

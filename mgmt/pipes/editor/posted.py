@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.http import QueryDict
 
 from dataplane.spec import SpecError
-from mgmt.pipes.editor.destination_row import DestinationRow
+from mgmt.pipes.editor.destination_row import BATCH_LIMITS, DestinationRow, batch_limits
 from mgmt.pipes.editor.draft import (
     EVERYTHING,
     SOURCE_KINDS,
@@ -42,7 +42,11 @@ def draft_from_post(post: QueryDict, base: Mapping[str, Any], *, name: str = "")
 
 def _with_form(common: Draft, post: QueryDict) -> Draft:
     mode = post.get("routes", EVERYTHING)
-    destinations = enumerate(_rows(post, "destination", *_OF_DESTINATION))
+    base = _carried(common.text, common.base)
+    rows = enumerate(_rows(post, "destination", *_OF_DESTINATION))
+    destinations = [_destination(row, _steps(post, f"transform-{place}")) for place, row in rows]
+    if f"destination.{BATCH_LIMITS[0]}" not in post:
+        destinations = [_with_known_limits(row, base) for row in destinations]
     return replace(
         common,
         sources=tuple(_source(row, common.base) for row in _rows(post, "source", *_OF_SOURCE)),
@@ -54,8 +58,8 @@ def _with_form(common: Draft, post: QueryDict) -> Draft:
             for place, when in enumerate(post.getlist("rule.when"))
         ),
         otherwise=_places(post, "otherwise"),
-        destinations=tuple(_destination(row, _steps(post, f"transform-{place}")) for place, row in destinations),
-        base=_carried(common.text, common.base),
+        destinations=tuple(destinations),
+        base=base,
     )
 
 
@@ -69,6 +73,12 @@ def _source(row: Sequence[str], base: Mapping[str, Any]) -> SourceRow:
 def _destination(row: Sequence[str], steps: tuple[StepRow, ...]) -> DestinationRow:
     typed = dict(zip(_OF_DESTINATION, row, strict=True))
     return DestinationRow(**typed | {"kind": typed["kind"] or "http"}, steps=steps)
+
+
+def _with_known_limits(row: DestinationRow, base: Mapping[str, Any]) -> DestinationRow:
+    """Return the row with its limits of a batch in the base document: a page of an earlier release posts none."""
+    known: dict[str, Any] = base.get("destinations", {}).get(row.was, {})
+    return replace(row, **batch_limits(known)) if known.get("type") == row.kind else row
 
 
 def _rows(post: QueryDict, of: str, *fields: str) -> list[tuple[str, ...]]:

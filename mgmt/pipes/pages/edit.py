@@ -302,7 +302,7 @@ def _compared(request: HttpRequest, editing: EditorContext, pipe: Pipe, draft: D
     except (NotComparableError, SandboxRefused) as exc:
         more["comparison_error"] = str(exc)
     except RecordUnavailableError as exc:
-        more["comparison_error"] = f"The newest events cannot be read: {exc}. Compare again in a minute."
+        more["comparison_error"] = f"The newest events cannot be read: {exc.with_advice('Compare again in a minute.')}"
     except _REFUSED as exc:
         draft = _with_refusal(draft, exc)
         more = {

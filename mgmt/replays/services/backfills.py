@@ -196,8 +196,10 @@ def _request(row: Backfill, now: datetime) -> ReplayRequest:
     since = _since(row)
     earlier = _earlier(row.pipe_id, row.destination, row.revision)
     unsent = set(unsent_revisions(earlier, _runs_as(row.pipe_id))) - _backfilled(row, since)
+    if not unsent:
+        raise NothingToReplayError(f"{row.destination} has all events accepted since then.")
     # Later events have the revision that brought the destination, or a newer one: a replay would find none.
-    if not unsent or since >= min(now, row.created_at + SETTLED):
+    if since >= min(now, row.created_at + SETTLED):
         raise NothingToReplayError(
             f"{row.destination} gets all events accepted since {since:%Y-%m-%d %H:%M} UTC without a backfill."
         )

@@ -62,7 +62,7 @@ def repeat_failed(*, replay: Replay, by: User | None, now: datetime, read_ids: R
     try:
         ids = read_ids(replay, positions)
     except RecordUnavailableError as exc:
-        raise NothingToReplayError(f"The failed events cannot be read now: {exc}. Try again.") from exc
+        raise NothingToReplayError(f"The failed events cannot be read now: {exc.with_advice('Try again.')}") from exc
     if not ids:
         raise NothingToReplayError("The failed events are no longer in the log: their retention time is over.")
     request = ReplayRequest(

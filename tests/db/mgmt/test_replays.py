@@ -1,5 +1,6 @@
 """Replays: what can be replayed, one at a time per tenant, its states, and the repeat of its failed events."""
 
+import re
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
@@ -13,6 +14,7 @@ from dataplane.ledger.meta import MessageMeta
 from dataplane.ledger.units import place_of, position_of
 from dataplane.record_limits import CLIENT_MAX_BYTES
 from dataplane.tables.records import encode_record, pipe_key, record_key, replay_key
+from mgmt.messages.queries.readers import BrokersUnavailableError, ReadRightMissingError
 from mgmt.messages.queries.records import RecordUnavailableError, StoredRecord
 from mgmt.models import Cell, Destination, Pipe, PipeMigration, PipeRevision, Replay, SettledOffset, Tenant, User
 from mgmt.replays.services import repeats
@@ -355,13 +357,22 @@ def test_number_of_repeated_events_is_limited(live: Pipe, monkeypatch: pytest.Mo
     assert len(repeat_failed(replay=first, by=None, now=NOW, read_ids=read).ids) == 4
 
 
-def test_events_that_the_log_lacks_or_does_not_return_are_not_repeated(live: Pipe):
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (BrokersUnavailableError(), "the brokers do not answer. Try again."),
+        (ReadRightMissingError(), "contact the operator of this installation."),
+    ],
+)
+def test_events_that_the_log_lacks_or_does_not_return_are_not_repeated(
+    live: Pipe, error: RecordUnavailableError, advice: str
+):
     first = ended(live)
 
     def away(_replay: Replay, _positions: BitMap64) -> list[str]:
-        raise RecordUnavailableError("the brokers do not answer")
+        raise error
 
-    with pytest.raises(NothingToReplayError, match="the brokers do not answer"):
+    with pytest.raises(NothingToReplayError, match=f"{re.escape(advice)}$"):
         repeat_failed(replay=first, by=None, now=NOW, read_ids=away)
     with pytest.raises(NothingToReplayError, match="no longer in the log"):
         repeat_failed(replay=first, by=None, now=NOW, read_ids=lambda _replay, _positions: [])

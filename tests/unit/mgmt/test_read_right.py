@@ -1,6 +1,7 @@
-"""Pages say which right is missing when the brokers refuse a topic, and do not say that the brokers are away."""
+"""Pages say that a right is missing when the brokers refuse a topic, and not that they are away; the log says which."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -80,15 +81,40 @@ def test_partition_that_stays_silent_is_refused_or_its_brokers_are_away(
     assert client.is_closed, "another consumer notices the right sooner"
 
 
-def test_question_that_times_out_for_a_refused_topic_names_the_right(brokers: Any):
+def test_customer_is_referred_to_the_operator_and_the_log_names_topic_and_command(
+    brokers: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """A topic's name, a user of Kafka and a command are not a customer's, who also cannot help by reading again."""
+    monkeypatch.setattr(readers, "_log_due", {})
     brokers({TOPIC: REFUSED})
 
     def read_limits() -> None:
         with reading("earliest") as reader:
             reader.limits(TOPIC, 0, 0.1)
 
-    with pytest.raises(ReadRightMissingError, match=r"no right to read the topic.*kafka_access roles --apply"):
-        read_limits()
+    for _ in range(2):
+        with pytest.raises(ReadRightMissingError) as raised:
+            read_limits()
+        words = "Penstock may not read its event log; contact the operator of this installation"
+        assert str(raised.value) == words
+        assert raised.value.with_advice("Try again.") == f"{words}."
+    [line] = [record for record in caplog.records if record.name == readers.__name__]
+    assert line.levelname == "WARNING"
+    for part in (TOPIC, "Topic authorization failed", "manage.py kafka_access roles --apply"):
+        assert part in line.getMessage()
+
+
+def test_refusal_is_logged_again_after_a_pause_and_another_one_at_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(readers, "_log_due", {})
+    lines = []
+    for at, reason in ((0.0, "a"), (1.0, "a"), (1.0, "b"), (readers.LOG_AGAIN_S, "a")):
+        monkeypatch.setattr(readers, "time", SimpleNamespace(monotonic=partial(float, at)))
+        caplog.clear()
+        unreadable(KafkaError(REFUSED, reason))
+        lines.append(len(caplog.records))
+    assert lines == [1, 0, 1, 1]
 
 
 def test_brokers_that_are_away_are_not_asked(brokers: Any):
@@ -106,8 +132,8 @@ def test_error_of_a_missing_right_is_named(code: int):
 
 def test_refused_topic_ends_a_read_at_once_and_a_refused_group_does_not():
     def message(code: int) -> Any:
-        return SimpleNamespace(error=lambda: KafkaError(code))
+        return SimpleNamespace(error=lambda: KafkaError(code), topic=lambda: TOPIC)
 
     raise_refusal([message(KafkaError._PARTITION_EOF), message(KafkaError.GROUP_AUTHORIZATION_FAILED)])
-    with pytest.raises(KafkaException):
+    with pytest.raises(KafkaException, match=TOPIC):
         raise_refusal([message(KafkaError._PARTITION_EOF), message(REFUSED)])

@@ -23,7 +23,7 @@ REFUSED_MS = 90_000
 
 def numbers_in(store: Store) -> list[int]:
     """Return the number of each event in the objects of the store."""
-    return [json.loads(line)["n"] for body in store.objects.values() for line in body.splitlines()]
+    return [json.loads(line)["n"] for body in list(store.objects.values()) for line in body.splitlines()]
 
 
 def test_events_are_objects_in_a_bucket_once_its_secret_is_right(whole_box: Box, chrome: Browser, receiver: Receiver):

@@ -157,6 +157,7 @@ def pictures(page: Page, complaints: Complaints, into: Path | None, title: str) 
         for size, (width, height) in SIZES.items():
             page.set_viewport_size({"width": width, "height": height})
             page.wait_for_load_state("networkidle")
+            page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")  # there, a sticky bar covers no button
             picture(page, complaints, into, f"{title}-{theme}-{size}")
 
 

@@ -21,7 +21,7 @@ def members(incarnation: str) -> list[psutil.Process]:
 
 def runs_python_workers(incarnation: str) -> bool:
     """Return True if Spark has begun a task of this incarnation on this host: the first one starts PySpark's daemon."""
-    return any(_is_worker(process) for process in members(incarnation))
+    return any(is_worker_daemon(process) for process in members(incarnation))
 
 
 def is_alive(pid: int, incarnation: str) -> bool:
@@ -49,9 +49,13 @@ def signal_all(processes: list[psutil.Process], number: signal.Signals) -> None:
             continue
 
 
-def _is_worker(process: psutil.Process) -> bool:
+def is_worker_daemon(process: psutil.Process) -> bool:
+    """Return True for a daemon of Python workers, and for the workers that it forks.
+
+    Whole words are compared: the command of spark-submit has the name of a daemon in a setting.
+    """
     try:
-        return any(word in DAEMONS for word in process.cmdline())  # of Spark, one names ours as a setting
+        return any(word in DAEMONS for word in process.cmdline())
     except (psutil.Error, OSError):
         return False
 

@@ -96,6 +96,30 @@ def read_parts(header: str, separator: str, names: Sequence[str]) -> Sequence[li
     return [[value for name, value in named if name == wanted] for wanted in names]
 
 
+def check_timed(
+    request: WebhookRequest,
+    secrets: Sequence[str],
+    now_s: int,
+    *,
+    header: str,
+    separator: str,
+    time: str,
+    scheme: str,
+    joint: bytes,
+) -> None:
+    """Check a header such as `t=<time>,v1=<hex>[,v1=<hex>]`: HMAC-SHA256 of the time, `joint` and the body.
+
+    Raises UnverifiedError.
+
+    time, scheme: names of the time and of the signatures
+    """
+    times, given = read_parts(request.signed(header), separator, (time, scheme))
+    if len(times) != 1 or not given:
+        raise UnverifiedError(INVALID, f"needs {header} with one time and at least one signature {scheme}")
+    content = check_time(times[0], now_s).encode() + joint + request.body
+    check_match(given, (hmac.new(secret.encode(), content, "sha256").hexdigest() for secret in secrets))
+
+
 def check_match(given: Iterable[str], expected: Iterable[str]) -> None:
     """Raise UnverifiedError unless one given signature is one of the expected ones; the time reveals neither."""
     candidates = [text.encode("utf-8", "replace") for text in given]

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 import psutil
 from confluent_kafka import TopicPartition
 
-from controlplane.compute.processes import DAEMONS, signal_all
+from controlplane.compute.processes import is_worker_daemon, signal_all
 from dataplane.ledger.meta import read_meta
 from dataplane.ledger.units import place_of
 from dataplane.tables.redrives import format_place
@@ -96,17 +96,10 @@ def replay_workers(plane: DataPlane) -> list[psutil.Process]:
     lanes = {beat.pid for beat in plane.heartbeats.latest.values()}
     try:
         children = psutil.Process(plane.driver_pid()).children()
-        daemons = [one for one in children if _is_daemon(one)]
+        daemons = [one for one in children if is_worker_daemon(one)]
         return [one for daemon in daemons for one in daemon.children() if one.pid not in lanes]
     except (psutil.Error, AssertionError):  # a process of it, or all of it, has just ended
         return []
-
-
-def _is_daemon(process: psutil.Process) -> bool:
-    try:
-        return any(word in DAEMONS for word in process.cmdline())
-    except psutil.Error:  # it has ended, or is a zombie that Java has yet to reap
-        return False
 
 
 def copies_by_position(plane: DataPlane, replay: str) -> dict[int, list[int]]:

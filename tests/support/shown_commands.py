@@ -1,4 +1,4 @@
-"""What shows that each command of the guides works; for those that no test runs, why not, and what is checked instead.
+"""Evidence that each command of the guides works: its test, or the reason why none runs it and the check instead.
 
 Three kinds need no entry: a block that begins with curl runs in tests/integration/test_curl_commands.py, `manage.py` in
 tests/db/mgmt/test_documented_commands.py, `export` in tests/unit/support/test_snippets.py. A key is the words of a

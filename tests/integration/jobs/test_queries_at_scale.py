@@ -17,7 +17,7 @@ import psutil
 import pytest
 from confluent_kafka import TopicPartition
 
-from controlplane.compute.processes import DAEMONS
+from controlplane.compute.processes import is_worker_daemon
 from dataplane.jobs.rescaling import state_partitions
 from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.names import WIRE_VERSION, Purpose, query_group
@@ -83,7 +83,7 @@ class Queries:
         found = []
         for one in psutil.Process(self._process.pid).children(recursive=True):
             with contextlib.suppress(psutil.Error):  # it has ended
-                if any(word in DAEMONS for word in one.cmdline()) and not one.children():
+                if is_worker_daemon(one) and not one.children():
                     found.append(one)
         return found
 

@@ -76,12 +76,7 @@ class BodyReader:
         rule = self._rule
         while not self.is_over:
             deadline_s = self._began_s + rule.patience_s + self.read_bytes / rule.least_bytes_per_s
-            try:
-                async with asyncio.timeout_at(deadline_s):
-                    message = await self._receive()
-            except TimeoutError:
-                detail = f"The request body arrived too slowly. Send the whole body within {rule.patience_s:g} seconds."
-                raise BodyRefusedError(408, "body-slow", detail) from None
+            message = await self._message(deadline_s)
             if message["type"] == "http.disconnect":
                 raise ClientGoneError
             self.is_over = not message.get("more_body", False)
@@ -91,6 +86,22 @@ class BodyReader:
                     raise self._too_large()
                 return bytes(data)
         return b""
+
+    async def _message(self, deadline_s: float) -> Message:
+        """Return the next message. Raises BodyRefusedError (408) at the deadline.
+
+        `asyncio.timeout` would leave exceptions whose frames refer to each other. The server keeps a connection open as
+        long as anything refers to its `receive`, here until the next garbage collection.
+        """
+        message = asyncio.ensure_future(self._receive())
+        try:
+            await asyncio.wait([message], timeout=deadline_s - asyncio.get_running_loop().time())
+            if message.done():
+                return message.result()
+        finally:
+            message.cancel()
+        detail = f"The request body arrived too slowly. Send the whole body within {self._rule.patience_s:g} seconds."
+        raise BodyRefusedError(408, "body-slow", detail)
 
     def _too_large(self) -> BodyRefusedError:
         return BodyRefusedError(413, "body-too-large", f"The body may have at most {self._rule.most_bytes} bytes.")

@@ -154,9 +154,13 @@ class Front:
         except OSError:
             if feed.failed is None:
                 raise
-        if feed.failed is not None:
-            raise feed.failed
-        return found
+        failed, feed.failed = feed.failed, None
+        try:
+            if failed is not None:
+                raise failed
+            return found
+        finally:
+            del failed  # its traceback has this frame: the cycle would keep the connection open until a collection
 
     def _call(self, environ: Environ) -> WsgiAnswer:
         try:

@@ -6,7 +6,8 @@ nothing runs  --desired, back-off over-->  RUN  --not desired, or another epoch-
      +------ no process is left ------------+------------------>  TERM (5 s)  -->  KILL
 
 An application that has begun no lane yet is not drained: RUN changes to TERM at once. A desired application of another
-epoch waits for no back-off: the failures were not its own, and may be those of a release that it replaces.
+epoch waits for no back-off: the failures were not its own, and may be those of a release that it replaces. A standby
+application waits for none either.
 """
 
 import signal
@@ -14,6 +15,7 @@ import subprocess
 import uuid
 from collections.abc import Callable
 from enum import Enum, auto
+from pathlib import Path
 from typing import Final, Protocol
 
 import msgspec
@@ -22,6 +24,7 @@ import structlog
 from controlplane.compute.files import ComputeFiles, StateFileError
 from controlplane.compute.port import DesiredApplication, RunningApplication
 from controlplane.compute.processes import find_leader, is_alive, members, runs_python_workers, signal_all
+from controlplane.compute.standby import Standby
 
 DRAIN_S: Final = 45.0  # 5 s for the stop record, 25 s for the lanes, and the end of the Spark session on a busy host
 TERM_S: Final = 5.0
@@ -33,8 +36,10 @@ log = structlog.get_logger(__name__)
 class ApplicationLauncher(Protocol):
     """Starts one incarnation of an application, with PENSTOCK_INCARNATION in its environment."""
 
-    def start(self, desired: DesiredApplication, incarnation: str) -> "subprocess.Popen[bytes]":
-        """Start it in a session of its own."""
+    def start(
+        self, desired: DesiredApplication, incarnation: str, standby: Path | None = None
+    ) -> "subprocess.Popen[bytes]":
+        """Start it in a session of its own; with `standby`, it waits at this FIFO."""
         ...
 
 
@@ -63,7 +68,11 @@ class CellSupervisor:
         launcher: ApplicationLauncher,
         request_stop: Callable[[str, str], None],
         chance: Callable[[], float],
+        *,
+        standby: Standby | None = None,
     ) -> None:
+        """`standby`: keeps the cell's standby application, if it shall have one."""
+        self._standby = standby
         self._files = files
         self._launcher = launcher
         self._request_stop = request_stop
@@ -81,17 +90,30 @@ class CellSupervisor:
 
     def step(self, desired: DesiredApplication | None, now: float) -> None:
         """Check the application and take the next step towards `desired`; None: no application. `now` is monotonic."""
-        if self.running is None:
-            if desired is not None and (now >= self._not_before or desired.epoch != self._epoch):
+        if self.running is not None:
+            self._step_running(self.running, desired, now)
+        if self.running is None and desired is not None:
+            if self._standby is not None and self._standby.serves(desired):
+                self._take_over(self._standby, desired, now)
+            elif now >= self._not_before or desired.epoch != self._epoch:
                 self._start(desired, now)
-        elif not self._leader_lives(self.running):
-            self._sweep(self.running, now)
+        if self._standby is not None:
+            self._standby.step(desired, self.running, now - self._since, now)
+
+    @property
+    def is_idle(self) -> bool:
+        """True if no application of the cell has a process."""
+        return self.running is None and not (self._standby and self._standby.exists)
+
+    def _step_running(self, running: RunningApplication, desired: DesiredApplication | None, now: float) -> None:
+        if not self._leader_lives(running):
+            self._sweep(running, now)
         elif self._stage is StopStage.RUN:
-            self._watch(self.running, desired, now)
+            self._watch(running, desired, now)
         elif self._stage is StopStage.DRAIN and now - self._since > DRAIN_S:
-            self._signal(StopStage.TERM, self.running, now)
+            self._signal(StopStage.TERM, running, now)
         elif self._stage is not StopStage.DRAIN and now - self._since > TERM_S:
-            self._signal(StopStage.KILL, self.running, now)
+            self._signal(StopStage.KILL, running, now)
 
     def _adopt(self) -> RunningApplication | None:
         """Return the application that an earlier keeper started, according to its file."""
@@ -109,29 +131,43 @@ class CellSupervisor:
         log.info("adopted", cell=self._cell, epoch=stored.epoch, incarnation=stored.incarnation, pid=stored.pid)
         return stored
 
+    def _take_over(self, standby: Standby, desired: DesiredApplication, now: float) -> None:
+        fresh = self._next(desired, standby.incarnation)
+        self.running = msgspec.structs.replace(fresh, pid=standby.pid)
+        # Written before it is activated: a keeper killed in between finds it, and that it has ended.
+        self._files.started(self.running)
+        self._child = standby.activate()
+        self._begin(now, "standby took over", self.running)
+
     def _start(self, desired: DesiredApplication, now: float) -> None:
-        incarnation = uuid.uuid4().hex
-        self.starts += 1
-        if desired.epoch != self._epoch:
-            self._epoch, self._failures = desired.epoch, 0
-        fresh = RunningApplication(
-            self._cell, desired.epoch, incarnation, 0, self.starts, master=desired.master, release=desired.release
-        )
+        fresh = self._next(desired, uuid.uuid4().hex)
         # Written before the start as well: a keeper killed in between finds the application by its incarnation.
         self._files.started(fresh)
         try:
-            self._child = self._launcher.start(desired, incarnation)
+            self._child = self._launcher.start(desired, fresh.incarnation)
         except OSError as exc:
             self._failed(now)
             log.error("cannot be started", cell=self._cell, error=str(exc))
             return
-        pid = self._child.pid
-        self.running = msgspec.structs.replace(fresh, pid=pid)
+        self.running = msgspec.structs.replace(fresh, pid=self._child.pid)
         self._files.started(self.running)
+        self._begin(now, "started", self.running)
+
+    def _next(self, desired: DesiredApplication, incarnation: str) -> RunningApplication:
+        """Count a start; return the application without its pid."""
+        self.starts += 1
+        if desired.epoch != self._epoch:
+            self._epoch, self._failures = desired.epoch, 0
+        return RunningApplication(
+            self._cell, desired.epoch, incarnation, 0, self.starts, master=desired.master, release=desired.release
+        )
+
+    def _begin(self, now: float, event: str, running: RunningApplication) -> None:
         self._stage, self._since, self._asked = StopStage.RUN, now, False
         log.info(
-            "started", cell=self._cell, epoch=desired.epoch, release=desired.release, incarnation=incarnation, pid=pid
-        )
+            event, cell=self._cell, epoch=running.epoch, release=running.release, incarnation=running.incarnation,
+            pid=running.pid,
+        )  # fmt: skip
 
     def _leader_lives(self, running: RunningApplication) -> bool:
         if self._child is not None:

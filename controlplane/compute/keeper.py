@@ -24,6 +24,7 @@ from controlplane.compute.files import ComputeFiles, StateFileError
 from controlplane.compute.launch import SparkLauncher
 from controlplane.compute.pods import pod_from
 from controlplane.compute.port import DesiredApplication
+from controlplane.compute.standby import Standby
 from controlplane.compute.stopping import request_stop
 from dataplane.addresses import DEFAULT_KAFKA
 from dataplane.runtime.telemetry.metrics_registry import MetricReading, MetricsRegistry
@@ -35,7 +36,11 @@ log = structlog.get_logger(__name__)
 class ApplicationKeeper:
     """One CellSupervisor for each cell with a desired or a running application."""
 
-    def __init__(self, files: ComputeFiles, launcher: ApplicationLauncher, kafka: str) -> None:
+    def __init__(
+        self, files: ComputeFiles, launcher: ApplicationLauncher, kafka: str, standbys: Path | None = None
+    ) -> None:
+        """`standbys`: directory of standby applications' FIFOs; None for no standby applications."""
+        self._standbys = standbys
         self._files = files
         self._launcher = launcher
         self._kafka = kafka
@@ -46,7 +51,10 @@ class ApplicationKeeper:
         """Take one step for each cell. `now` is monotonic."""
         for cell in self._files.cells():
             if cell not in self._cells:
-                self._cells[cell] = CellSupervisor(cell, self._files, self._launcher, self._ask, random.random)
+                standby = Standby(cell, self._standbys, self._launcher) if self._standbys else None
+                self._cells[cell] = CellSupervisor(
+                    cell, self._files, self._launcher, self._ask, random.random, standby=standby
+                )
         for cell, supervisor in self._cells.items():
             supervisor.step(self._desired(cell), now)
 
@@ -54,7 +62,7 @@ class ApplicationKeeper:
         """Take one step towards stopping for each cell; return True if all applications have ended."""
         for supervisor in self._cells.values():
             supervisor.step(None, now)
-        return all(supervisor.running is None for supervisor in self._cells.values())
+        return all(supervisor.is_idle for supervisor in self._cells.values())
 
     def readings(self) -> list[MetricReading]:
         """Return the numbers of desired and of running applications."""
@@ -81,18 +89,30 @@ class ApplicationKeeper:
 
 
 class KeeperSettings(Struct, frozen=True):
-    """Addresses and directories, from the environment. `jars`: directory of Spark's jars for Kafka, if any."""
+    """Addresses and directories, from the environment.
+
+    jars:       directory of Spark's jars for Kafka, if any
+    standby:    True to keep a standby application for each cell whose master is local
+    """
 
     kafka: str
     var: Path
     jars: Path | None
+    standby: bool
 
 
 def settings_from_environment() -> KeeperSettings:
-    """Read PENSTOCK_KAFKA, PENSTOCK_VAR and PENSTOCK_SPARK_JARS."""
+    """Read PENSTOCK_KAFKA, PENSTOCK_VAR, PENSTOCK_SPARK_JARS and PENSTOCK_STANDBY_APPLICATIONS.
+
+    Raises ValueError if the last one is neither true nor false.
+    """
     var = Path(os.environ.get("PENSTOCK_VAR", "var")).absolute()
     jars = os.environ.get("PENSTOCK_SPARK_JARS")
-    return KeeperSettings(os.environ.get("PENSTOCK_KAFKA", DEFAULT_KAFKA), var, Path(jars) if jars else None)
+    standby = os.environ.get("PENSTOCK_STANDBY_APPLICATIONS") or "false"
+    if standby not in ("true", "false"):
+        raise ValueError(f"PENSTOCK_STANDBY_APPLICATIONS: needs true or false, got {standby!r}")
+    kafka = os.environ.get("PENSTOCK_KAFKA", DEFAULT_KAFKA)
+    return KeeperSettings(kafka, var, Path(jars) if jars else None, standby == "true")
 
 
 def take_lock(var: Path) -> TextIO | None:
@@ -125,7 +145,8 @@ def main(argv: list[str] | None = None) -> int:
     if desired:
         files.request(msgspec.json.decode(desired, type=DesiredApplication))
     launcher = SparkLauncher(settings.var, settings.jars, pod_from(os.environ))
-    keeper = ApplicationKeeper(files, launcher, settings.kafka)
+    standbys = settings.var / "compute" / "standby" if settings.standby else None
+    keeper = ApplicationKeeper(files, launcher, settings.kafka, standbys)
     registry = MetricsRegistry()
     registry.reads(keeper.readings)
     registry.serve()

@@ -33,14 +33,18 @@ class SparkLauncher(Struct, frozen=True):
     jars: Path | None = None
     pod: PodContext | None = None
 
-    def start(self, desired: DesiredApplication, incarnation: str) -> "subprocess.Popen[bytes]":
+    def start(
+        self, desired: DesiredApplication, incarnation: str, standby: Path | None = None
+    ) -> "subprocess.Popen[bytes]":
         """Start one incarnation in a session of its own, so that a Ctrl-C meant for the keeper does not reach it.
+
+        With `standby`, it waits at this FIFO.
 
         Raises OSError (ReleaseError included) if that fails.
         """
         with nullcontext() if self.pod else _open_log(self.var / "log" / f"cell-{desired.cell}.log") as log:
             return subprocess.Popen(
-                self.command(desired, incarnation),
+                [*self.command(desired, incarnation), *(["--standby", str(standby)] if standby else [])],
                 cwd=self.var,  # not the checkout: workers would import from it instead of from the release
                 env=self._environment(desired, incarnation),
                 stdin=subprocess.DEVNULL,

@@ -7,8 +7,10 @@ import argparse
 import logging
 import os
 import random
+import select
 import time
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from pyspark import InheritableThread
@@ -37,6 +39,7 @@ from dataplane.tables.records import CellRecord
 log = logging.getLogger("cell")
 
 TURN_S: Final = 0.5
+CATCH_UP_S: Final = 10.0
 QUERIES_END_S: Final = 10.0
 QUERIES: Final[tuple[Query, ...]] = (DedupQuery(), WindowsQuery(), LakeQuery(), SequenceQuery())
 END_S: Final = 35.0  # a lane drains for 25 s and reports for 5 s
@@ -96,6 +99,28 @@ class Driver:
         self._jobs: dict[LaneName, LaneJob] = {}
         self._failures: dict[LaneName, int] = {}
         self._not_before: dict[LaneName, float] = {}
+
+    def stand_by(self, fifo: Path) -> bool:
+        """Wait at the keeper's FIFO with everything ready; return True for a byte, False at the end of the file."""
+        try:
+            descriptor = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)  # the keeper has opened it already
+        except FileNotFoundError:  # it ended this standby, or a later keeper removed what was left
+            return False
+        self._spark.sparkContext.parallelize([0], 1).count()  # starts the daemon of Python workers
+        self._reader.catch_up(CATCH_UP_S)
+        fifo.unlink(missing_ok=True)  # ready
+        while not select.select([descriptor], [], [], TURN_S)[0]:
+            self._leave_if_orphaned()
+            self._reader.refresh()
+            self._producer.poll(0)
+        is_active = bool(os.read(descriptor, 1))
+        os.close(descriptor)
+        return is_active
+
+    def close(self) -> None:
+        """End the Spark session of a driver that has run no lane."""
+        self._reader.close()
+        self._spark.stop()
 
     def run(self) -> None:
         """Keep lanes and queries running until the control table asks the application to end."""
@@ -211,10 +236,15 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--cell", required=True)
     parser.add_argument("--epoch", type=int, required=True)
     parser.add_argument("--incarnation", required=True)
+    parser.add_argument("--standby", type=Path, metavar="FIFO", help="wait there until the keeper writes a byte")
     arguments = parser.parse_args(argv)
     log_as_json(cell=arguments.cell, lane="driver")
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    Driver(arguments.cell, arguments.epoch, arguments.incarnation).run()
+    driver = Driver(arguments.cell, arguments.epoch, arguments.incarnation)
+    if arguments.standby and not driver.stand_by(arguments.standby):
+        driver.close()
+        return
+    driver.run()
 
 
 if __name__ == "__main__":

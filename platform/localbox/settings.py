@@ -138,6 +138,11 @@ VARIABLES: Final = (
         "local[16,1000]",
         "where Spark runs the cells: local[N,F], spark://... or k8s://https://...",
     ),
+    Variable(
+        "PENSTOCK_STANDBY_APPLICATIONS",
+        "false",
+        "true keeps a second Spark application ready for each cell on a local master, at the cost of its memory (0308)",
+    ),
     Variable("PENSTOCK_LANES_MAX", "", "lanes of one kind in a cell unless staff say otherwise: half of the cores"),
     Variable(
         "PENSTOCK_CELLS_MAX", "1", "cells open to all tenants up to which the Autoscaler adds cells; staff may add more"

@@ -75,7 +75,8 @@ class Replicas:
 class DataPlane(Plane):
     """Everything between a customer and a destination, with the means to break it and to read its ledger."""
 
-    def __init__(self, var: Path, partitions: int = 4) -> None:
+    def __init__(self, var: Path, partitions: int = 4, *, standby: bool = False) -> None:
+        """`standby`: the keeper keeps a standby application."""
         self.var = var
         self.partitions = partitions
         super().__init__(var, partitions)
@@ -87,7 +88,7 @@ class DataPlane(Plane):
         self.process_env["PENSTOCK_DESTINATION_CA"] = str(self.trust.ca_file)
         box = settings_from(os.environ, dotenv=None)
         ensure_spark(box)
-        self.process_env |= spark_env(box)
+        self.process_env |= spark_env(box) | ({"PENSTOCK_STANDBY_APPLICATIONS": "true"} if standby else {})
         self.replicas = Replicas(self.process_env | role_env("ingest"), var / "log")
         self.files = ComputeFiles(var)
         self._keeper_log = var / "log" / "keeper.log"
@@ -163,6 +164,12 @@ class DataPlane(Plane):
     def ingest_pids(self) -> set[int]:
         return {self.replicas.pid(name) for name in REPLICAS}
 
+    def standby_is_ready(self) -> bool:
+        """Return True if a standby application waits; it removes the name of its FIFO when it is ready."""
+        lines = self._keeper_log.read_text(errors="replace").splitlines()
+        ready = sum("standby started" in line for line in lines) - sum("standby took over" in line for line in lines)
+        return ready == 1 and not list((self.var / "compute" / "standby").iterdir())
+
     # -- whom to kill ----------------------------------------------------------------------------------------------
 
     def is_running(self) -> bool:
@@ -213,9 +220,9 @@ class DataPlane(Plane):
 
 
 @contextlib.contextmanager
-def running_plane(var: Path) -> Iterator[DataPlane]:
+def running_plane(var: Path, *, standby: bool = False) -> Iterator[DataPlane]:
     """Run a data plane with its cell, and end it in any case."""
-    plane = DataPlane(var)
+    plane = DataPlane(var, standby=standby)
     try:
         plane.wait_ready()
         plane.start_cell()

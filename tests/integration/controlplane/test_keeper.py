@@ -37,7 +37,10 @@ class Launcher:
         self.program = program
         self.children: list[subprocess.Popen[bytes]] = []
 
-    def start(self, desired: DesiredApplication, incarnation: str) -> "subprocess.Popen[bytes]":
+    def start(
+        self, desired: DesiredApplication, incarnation: str, standby: Path | None = None
+    ) -> "subprocess.Popen[bytes]":
+        assert standby is None
         env = os.environ | {INCARNATION_VARIABLE: incarnation, "CELL": desired.cell}
         child = subprocess.Popen([sys.executable, "-c", self.program], env=env, start_new_session=True)
         self.children.append(child)
@@ -283,8 +286,10 @@ def test_new_epoch_ignores_the_backoff_of_the_previous_one(files: ComputeFiles, 
 
 def test_failed_start_is_retried_later(files: ComputeFiles, clock: Clock):
     class Broken(Launcher):
-        def start(self, desired: DesiredApplication, incarnation: str) -> "subprocess.Popen[bytes]":
-            raise FileNotFoundError(f"spark-submit for {desired.cell}/{incarnation}")
+        def start(
+            self, desired: DesiredApplication, incarnation: str, standby: Path | None = None
+        ) -> "subprocess.Popen[bytes]":
+            raise FileNotFoundError(f"spark-submit for {desired.cell}/{incarnation}, {standby}")
 
     kept = keep(files, Broken())
     kept.step(WISH, clock.now)

@@ -26,6 +26,7 @@ BOX_ONLY = re.compile(
     r"PENSTOCK_CACHE|PENSTOCK_(POSTGRES|REDIS|KAFKA|KAFKA_CONTROLLER|RECEIVER|METRICS)_PORT|PENSTOCK_KAFKA_TLS"
 )
 OF_MIRROR = {STANDBY, STANDBY_SETTINGS}
+OF_KEEPER = {"PENSTOCK_STANDBY_APPLICATIONS"}  # only cells on a local master have standby applications
 POSTGRES_PASSWORD = "PENSTOCK_POSTGRES_PASSWORD"
 REPLICAS = ("ingest-1", "ingest-2")
 PROXIES = {"ingest": "ingest.caddyfile", "caddy": "Caddyfile"}  # the box needs none: its replicas share a port
@@ -50,7 +51,9 @@ def test_every_variable_in_compose_is_read_by_the_code():
 
 def test_every_variable_that_the_code_reads_is_set_in_compose():
     assert read_by_settings() - set(ENV) == set()
-    assert {v.name for v in VARIABLES if not BOX_ONLY.fullmatch(v.name)} == {*ENV, *OF_MIRROR, POSTGRES_PASSWORD}
+    box = {v.name for v in VARIABLES if not BOX_ONLY.fullmatch(v.name)}
+    assert box == {*ENV, *OF_MIRROR, *OF_KEEPER, POSTGRES_PASSWORD}
+    assert set(_service("keeper")["environment"]) == {*ENV, *OF_KEEPER}
 
 
 def test_only_the_mirror_can_sign_in_to_the_standby_cluster():

@@ -74,6 +74,7 @@ EXCEPTIONS: Final = {  # modules, and folders for all of their modules
         "tests/faults/test_releases.py",
         "tests/faults/test_replay_campaign.py",
         "tests/faults/test_scaling.py",
+        "tests/faults/test_standby.py",
         "tests/faults/test_timing.py",
         "tests/faults/test_truncated_log.py",
     ),

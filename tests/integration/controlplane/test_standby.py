@@ -1,0 +1,221 @@
+"""Keeper with standby applications as real processes: one takes over at once, and none outlives its keeper or epoch."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import psutil
+import pytest
+
+from controlplane.compute.cell_supervisor import STABLE_S, CellSupervisor
+from controlplane.compute.files import ComputeFiles
+from controlplane.compute.port import DesiredApplication
+from controlplane.compute.processes import INCARNATION_VARIABLE, members
+from controlplane.compute.standby import MOST_FAILURES, RETRY_S, START_AFTER_S, Standby
+from tests.support.patience import Patience
+
+RELEASE: Final = "0123456789abcdef"
+WISH: Final = DesiredApplication("c1", 1, "local", RELEASE)
+NEWER: Final = DesiredApplication("c1", 2, "local", RELEASE)
+# An application that waits at its FIFO as the cell's driver does, and then serves.
+APPLICATION: Final = """
+import os, select, sys, time
+if len(sys.argv) > 1:
+    try:
+        fifo = os.open(sys.argv[1], os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        sys.exit()
+    os.unlink(sys.argv[1])
+    select.select([fifo], [], [])
+    if not os.read(fifo, 1):
+        sys.exit()
+print("serving", flush=True)
+time.sleep(300)
+"""
+# A keeper that holds a standby application until it is killed.
+KEEPER: Final = """
+import sys, time
+from pathlib import Path
+from tests.integration.controlplane.test_standby import START_AFTER_S, Launcher, keep, WISH
+launcher = Launcher(Path(sys.argv[1]))
+kept = keep(launcher)
+kept.step(WISH, 0.0)
+while True:
+    kept.step(WISH, START_AFTER_S + 1)
+    time.sleep(0.02)
+"""
+
+
+class Launcher:
+    """Launcher of a small real application instead of Spark; `programs` are those of the next starts."""
+
+    def __init__(self, var: Path) -> None:
+        self.var = var
+        self.programs: list[str] = []
+        self.standbys: list[subprocess.Popen[bytes]] = []
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def start(
+        self, desired: DesiredApplication, incarnation: str, standby: Path | None = None
+    ) -> "subprocess.Popen[bytes]":
+        env = os.environ | {INCARNATION_VARIABLE: incarnation, "CELL": desired.cell}
+        program = self.programs.pop(0) if self.programs else APPLICATION
+        command = [sys.executable, "-c", program, *([str(standby)] if standby else [])]
+        with (self.var / f"log-{incarnation}").open("wb") as log:
+            child = subprocess.Popen(command, env=env, stdout=log, start_new_session=True)
+        (self.standbys if standby else self.started).append(child)
+        return child
+
+    def serves(self, incarnation: str) -> bool:
+        return (self.var / f"log-{incarnation}").read_text() == "serving\n"
+
+
+@pytest.fixture
+def launcher(tmp_path: Path) -> Iterator[Launcher]:
+    launcher = Launcher(tmp_path)
+    yield launcher
+    for child in (*launcher.started, *launcher.standbys):
+        child.kill()
+        child.wait()
+
+
+def keep(launcher: Launcher) -> CellSupervisor:
+    standby = Standby("c1", launcher.var / "standby", launcher)
+    return CellSupervisor("c1", ComputeFiles(launcher.var), launcher, lambda *_: None, lambda: 0.5, standby=standby)
+
+
+def until(truth: Callable[[], object], step: Callable[[], None] = lambda: None, limit_s: float = 15) -> None:
+    patience = Patience(limit_s)
+    while not truth():
+        assert not patience.is_over, "the condition did not hold in time"
+        step()
+        time.sleep(0.02)
+
+
+def incarnation_of(kept: CellSupervisor) -> str:
+    assert kept.running is not None
+    return kept.running.incarnation
+
+
+def pid_of(kept: CellSupervisor) -> int:
+    assert kept.running is not None
+    return kept.running.pid
+
+
+def takes_over(kept: CellSupervisor, pid: int) -> bool:
+    return kept.running is not None and kept.running.pid == pid
+
+
+def with_standby(launcher: Launcher) -> CellSupervisor:
+    """Return a supervisor whose application runs, at 0 s, and whose standby application is ready, at 11 s."""
+    kept = keep(launcher)
+    kept.step(WISH, 0.0)
+    kept.step(WISH, START_AFTER_S - 1)
+    assert launcher.standbys == []
+    kept.step(WISH, START_AFTER_S + 1)
+    assert len(launcher.standbys) == 1
+    until(lambda: not list((launcher.var / "standby").iterdir()))
+    return kept
+
+
+def test_standby_application_takes_over_without_a_backoff_and_is_replaced(launcher: Launcher):
+    kept, now = with_standby(launcher), START_AFTER_S + 2
+    for number in (1, 2):
+        standby = launcher.standbys[-1]
+        psutil.Process(pid_of(kept)).kill()
+        until(partial(takes_over, kept, standby.pid), partial(kept.step, WISH, now))
+        noted = ComputeFiles(launcher.var).running("c1")
+        assert noted is not None
+        assert (noted.pid, noted.starts, len(launcher.started)) == (standby.pid, number + 1, 1)
+        until(lambda: launcher.serves(incarnation_of(kept)))
+        now += START_AFTER_S + 1
+        kept.step(WISH, now)
+        assert len(launcher.standbys) == number + 1
+        until(lambda: not list((launcher.var / "standby").iterdir()))
+
+
+def test_application_that_ends_before_its_standby_is_ready_restarts_after_a_backoff(launcher: Launcher):
+    kept = keep(launcher)
+    kept.step(WISH, 0.0)
+    launcher.programs = ["import time; time.sleep(300)"]  # never ready
+    kept.step(WISH, START_AFTER_S + 1)
+    launcher.started[0].kill()
+    until(lambda: kept.running is None, lambda: kept.step(WISH, START_AFTER_S + 2))
+    kept.step(WISH, START_AFTER_S + 4)
+    assert len(launcher.started) == 2
+
+
+@pytest.mark.parametrize("desired", [None, NEWER], ids=["none", "another epoch"])
+def test_standby_application_ends_with_what_it_stands_by_for(launcher: Launcher, desired: DesiredApplication | None):
+    kept, now = with_standby(launcher), START_AFTER_S + 2
+    until(lambda: launcher.standbys[0].poll() == 0, lambda: kept.step(desired, now))
+    until(lambda: kept.running is None or kept.running.epoch == 2, lambda: kept.step(desired, now))
+    assert not launcher.serves(kept._standby.incarnation if kept._standby else "")
+    until(lambda: kept.is_idle or desired, lambda: kept.step(desired, now))
+    assert len(launcher.started) == (1 if desired is None else 2)
+
+
+def test_standby_application_that_ignores_its_end_is_killed(launcher: Launcher):
+    kept = keep(launcher)
+    kept.step(WISH, 0.0)
+    launcher.programs = ["import time; time.sleep(300)"]
+    kept.step(WISH, START_AFTER_S + 1)
+    kept.step(None, START_AFTER_S + 2)
+    assert not kept.is_idle
+    until(lambda: kept.is_idle, lambda: kept.step(None, START_AFTER_S + 60))
+    assert launcher.standbys[0].wait(5) < 0
+
+
+def test_standby_applications_that_end_are_given_up_until_another_epoch(launcher: Launcher):
+    kept, now = keep(launcher), 0.0
+    kept.step(WISH, now)
+    launcher.programs = ["raise SystemExit(2)"] * (MOST_FAILURES + 1)  # an older release does not know the option
+    for number in range(1, MOST_FAILURES + 1):
+        now += max(RETRY_S, STABLE_S)
+        until(lambda: len(launcher.standbys) == number, partial(kept.step, WISH, now))  # noqa: B023
+        until(lambda: not kept._standby or not kept._standby.exists, partial(kept.step, WISH, now))
+        kept.step(WISH, now + RETRY_S - 1)
+        assert len(launcher.standbys) == number
+    kept.step(WISH, now + 1_000)
+    assert len(launcher.standbys) == MOST_FAILURES
+    launcher.programs = []
+    now += 1_000
+    until(lambda: kept.running is not None and kept.running.epoch == 2, lambda: kept.step(NEWER, now))
+    kept.step(NEWER, now + START_AFTER_S + 1)
+    assert len(launcher.standbys) == MOST_FAILURES + 1
+
+
+def test_cell_on_a_cluster_has_no_standby_application(launcher: Launcher):
+    kept, desired = keep(launcher), DesiredApplication("c1", 1, "spark://master:7077", RELEASE)
+    kept.step(desired, 0.0)
+    kept.step(desired, START_AFTER_S + 1)
+    assert launcher.standbys == []
+
+
+def test_standby_application_ends_with_a_killed_keeper_and_its_application_is_adopted(tmp_path: Path):
+    keeper = subprocess.Popen([sys.executable, "-c", KEEPER, str(tmp_path)])
+    logs = lambda: [path.name.removeprefix("log-") for path in tmp_path.glob("log-*")]  # noqa: E731
+    adopter: CellSupervisor | None = None
+    try:
+        until(lambda: len(logs()) == 2 and not list((tmp_path / "standby").iterdir()))
+        noted = ComputeFiles(tmp_path).running("c1")
+        assert noted is not None
+        standby = next(name for name in logs() if name != noted.incarnation)
+        assert members(standby)
+        keeper.kill()
+        keeper.wait()
+        until(lambda: not members(standby))
+        adopter = keep(Launcher(tmp_path))
+        adopter.step(WISH, 0.0)
+        assert incarnation_of(adopter) == noted.incarnation
+        assert members(noted.incarnation)
+    finally:
+        keeper.kill()
+        for name in logs():
+            for process in members(name):
+                process.kill()

@@ -102,10 +102,12 @@ test: check chromium typescript php ## everything, on real services and in Chrom
 # Tests of ingest, lanes, control plane, readers of pages and Spark queries that start a broker.
 SECURED := tests/integration/controlplane tests/integration/ingest tests/integration/jobs tests/integration/retrier \
 	tests/integration/streams tests/integration/localbox/test_ingest_replica_scaling.py \
-	$(addprefix tests/integration/test_,$(addsuffix .py,admission body_search comparison control_reader dead_rate \
-	event_log lane_consumer live_tail lookup_replicator message_journey operational_events original_bodies page_readers reads_by_offset \
+	$(addprefix tests/integration/test_,$(addsuffix .py,admission body_search comparison control_reader curl_commands \
+	dead_rate documented_programs event_log generated_client lane_consumer live_tail lookup_replicator message_journey operational_events original_bodies page_readers reads_by_offset \
 	rejected_events spread_keys table_changes table_queries traces)) \
-	$(addprefix tests/faults/test_,$(addsuffix .py,broker changes_in_flight crash_points destinations drain kills lookups loss_meter order poison_message whole_pipe zombie_lanes))
+	$(addprefix tests/faults/test_,$(addsuffix .py,broker changes_in_flight clock_skew crash_points destination_requests \
+	destination_responses destinations drain failing_destinations invalid_requests isolation kills lookups loss_meter order outage \
+	planted_bugs poison_message postgres_destination region_mirror scaling timing whole_pipe zombie_lanes))
 SECURED_LONG := $(addprefix tests/integration/jobs/test_,$(addsuffix .py,recompute replay shadow))
 
 test-secured: $(DEV_STAMP) ## tests of ingest, lanes, Observer and Spark queries on a Kafka with TLS, SCRAM and ACLs

@@ -10,12 +10,14 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 
-from dataplane.mirror.clusters import ClusterAddress, MirrorCluster
+from dataplane.mirror.clusters import STANDBY_SETTINGS, ClusterAddress, MirrorCluster
 from dataplane.mirror.positions import MirrorError
 from dataplane.mirror.records import MirrorProgress, MirrorRecords
 from dataplane.names import PartitionKey
+from dataplane.spec.kafka_security import VARIABLE
 from localbox.ports import free_ports
 from localbox.settings import ROOT
+from localbox.testing_kafka import administrator, role_env
 from tests.support.broker import Broker
 from tests.support.plane import until
 from tests.support.served_metrics import served_metrics
@@ -33,6 +35,8 @@ class MirrorProcess:
             "PENSTOCK_METRICS": f"127.0.0.1:{self._port}",
             "PYTHONPATH": path,
         }
+        if access := role_env("control"):  # on both clusters, as the guide asks
+            given |= access | {STANDBY_SETTINGS: access[VARIABLE]}
         self.env, self._log = os.environ | given, log
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
@@ -76,8 +80,8 @@ class TwoRegions:
 
     def __init__(self, active: Broker, standby: Broker, var: Path) -> None:
         self.brokers = (active, standby)
-        self.active = MirrorCluster(ClusterAddress(active.address, {}))
-        self.standby = MirrorCluster(ClusterAddress(standby.address, {}))
+        self.active = MirrorCluster(ClusterAddress(active.address, administrator()))
+        self.standby = MirrorCluster(ClusterAddress(standby.address, administrator()))
         self.mirror = MirrorProcess(active.address, standby.address, var / "mirror.log")
 
     def records(self) -> MirrorRecords:

@@ -80,7 +80,7 @@ class CellSupervisor:
         self._cell = cell
         self._child: subprocess.Popen[bytes] | None = None
         self._stage = StopStage.RUN
-        self._since = 0.0  # when the stage, or the run, began
+        self._since = -1.0  # when the stage, or the run, began; -1 until the first step of an adopted application
         self._failures = 0
         self._asked = False
         self._not_before = 0.0
@@ -90,6 +90,8 @@ class CellSupervisor:
 
     def step(self, desired: DesiredApplication | None, now: float) -> None:
         """Check the application and take the next step towards `desired`; None: no application. `now` is monotonic."""
+        if self._since < 0:
+            self._since = now
         if self.running is not None:
             self._step_running(self.running, desired, now)
         if self.running is None and desired is not None:
@@ -99,6 +101,11 @@ class CellSupervisor:
                 self._start(desired, now)
         if self._standby is not None:
             self._standby.step(desired, self.running, now - self._since, now)
+
+    @property
+    def has_standby(self) -> bool:
+        """True if a standby application is ready to take over."""
+        return self._standby is not None and self._standby.is_ready
 
     @property
     def is_idle(self) -> bool:

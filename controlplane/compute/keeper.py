@@ -65,7 +65,7 @@ class ApplicationKeeper:
         return all(supervisor.is_idle for supervisor in self._cells.values())
 
     def readings(self) -> list[MetricReading]:
-        """Return the numbers of desired and of running applications."""
+        """Return the numbers of desired, running and ready standby applications."""
         return [
             MetricReading(
                 "penstock_keeper_wanted_applications",
@@ -73,6 +73,9 @@ class ApplicationKeeper:
             ),
             MetricReading(
                 "penstock_keeper_applications", sum(cell.running is not None for cell in self._cells.values())
+            ),
+            MetricReading(
+                "penstock_keeper_standby_applications", sum(cell.has_standby for cell in self._cells.values())
             ),
         ]
 
@@ -145,7 +148,7 @@ def main(argv: list[str] | None = None) -> int:
     if desired:
         files.request(msgspec.json.decode(desired, type=DesiredApplication))
     launcher = SparkLauncher(settings.var, settings.jars, pod_from(os.environ))
-    standbys = settings.var / "compute" / "standby" if settings.standby else None
+    standbys = settings.var / "run" / "standby" if settings.standby else None
     keeper = ApplicationKeeper(files, launcher, settings.kafka, standbys)
     registry = MetricsRegistry()
     registry.reads(keeper.readings)

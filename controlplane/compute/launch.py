@@ -42,7 +42,9 @@ class SparkLauncher(Struct, frozen=True):
 
         Raises OSError (ReleaseError included) if that fails.
         """
-        with nullcontext() if self.pod else _open_log(self.var / "log" / f"cell-{desired.cell}.log") as log:
+        path = self.var / "log" / f"cell-{desired.cell}.log"
+        # The application of a standby is writing to the file.
+        with nullcontext() if self.pod else _open_log(path, rotates=standby is None) as log:
             return subprocess.Popen(
                 [*self.command(desired, incarnation), *(["--standby", str(standby)] if standby else [])],
                 cwd=self.var,  # not the checkout: workers would import from it instead of from the release
@@ -103,8 +105,8 @@ class SparkLauncher(Struct, frozen=True):
         return env
 
 
-def _open_log(path: Path) -> BinaryIO:
+def _open_log(path: Path, *, rotates: bool) -> BinaryIO:
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and path.stat().st_size > LOG_BYTES:
+    if rotates and path.exists() and path.stat().st_size > LOG_BYTES:
         path.replace(path.with_suffix(".1.log"))
     return path.open("ab")

@@ -1,8 +1,8 @@
-"""A cell's standby application, which takes over in about a second when the cell's application ends unasked.
+"""A cell's standby application, which takes over when the cell's application ends without having been asked to.
 
 It has Spark, its Python workers' daemon and the control table ready, and reads from a FIFO that only this process has
 open for writing: a byte activates it, the end of the file ends it. So it never outlives the keeper, and it never takes
-over without the keeper's record of it. It removes the FIFO's name when it begins to read.
+over without the keeper's record of it. It removes the FIFO's name when it is ready.
 """
 
 import os
@@ -18,8 +18,9 @@ from controlplane.compute.port import DesiredApplication, RunningApplication
 from controlplane.compute.processes import members, signal_all
 
 START_AFTER_S: Final = 10.0  # the start of a JVM would slow that of the application's own lanes
-MOST_FAILURES: Final = 3  # for each epoch: an older release does not know the option
-RETRY_S: Final = 30.0
+READY_S: Final = 120.0  # a standby application that is not ready by then is ended
+RETRY_S: Final = 30.0  # doubled after each further failure: an older release does not know the option
+LONGEST_RETRY_S: Final = 600.0
 END_S: Final = 10.0
 log = structlog.get_logger(__name__)
 
@@ -44,7 +45,7 @@ class Standby:
         self._desired: DesiredApplication | None = None
         self._fifo = -1
         self._failures = self._epoch = 0
-        self._not_before = self._ending_since = 0.0
+        self._not_before = self._since = 0.0  # `_since`: when it was started, or began to end
         self.incarnation = ""
         for path in folder.glob(f"{cell}.*"):
             path.unlink(missing_ok=True)
@@ -55,8 +56,13 @@ class Standby:
         return self._child is not None
 
     def serves(self, desired: DesiredApplication | None) -> bool:
-        """Return True if a standby application waits that can take over as `desired`."""
-        if self._child is None or self._fifo < 0 or self._desired != desired:
+        """Return True if the standby application is ready to take over as `desired`."""
+        return self._desired == desired and self.is_ready
+
+    @property
+    def is_ready(self) -> bool:
+        """True if a standby application is ready to take over."""
+        if self._child is None or self._fifo < 0:
             return False
         return self._child.poll() is None and not self._path().exists()
 
@@ -70,11 +76,16 @@ class Standby:
         elif self._child.poll() is not None:
             self._ended(self._child.returncode, now)
         elif self._fifo < 0:
-            if now - self._ending_since > END_S:
+            if now - self._since > END_S:
                 signal_all(members(self.incarnation), signal.SIGKILL)
         elif desired != self._desired:
-            self._close_fifo()
-            self._ending_since = now
+            self._end(now)
+        elif self.is_ready:
+            self._failures = 0
+        elif now - self._since > READY_S:
+            log.warning("standby is not ready", cell=self._cell, incarnation=self.incarnation)
+            self._failed(now)
+            self._end(now)
 
     @property
     def pid(self) -> int:
@@ -97,10 +108,10 @@ class Standby:
             self._epoch, self._failures, self._not_before = desired.epoch, 0, 0.0
         is_current = running is not None and running.epoch == desired.epoch and running_s >= START_AFTER_S
         is_local = desired.master.startswith("local")  # on a cluster, the executors would be held twice
-        return is_current and is_local and self._failures < MOST_FAILURES and now >= self._not_before
+        return is_current and is_local and now >= self._not_before
 
     def _start(self, desired: DesiredApplication, now: float) -> None:
-        self.incarnation, self._desired = uuid.uuid4().hex, desired
+        self.incarnation, self._desired, self._since = uuid.uuid4().hex, desired, now
         path = self._path()
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -115,6 +126,10 @@ class Standby:
             return
         log.info("standby started", cell=self._cell, epoch=desired.epoch, incarnation=self.incarnation)
 
+    def _end(self, now: float) -> None:
+        self._close_fifo()
+        self._since = now
+
     def _ended(self, code: int, now: float) -> None:
         signal_all(members(self.incarnation), signal.SIGKILL)
         if self._fifo >= 0:
@@ -124,14 +139,17 @@ class Standby:
         self._child, self._desired = None, None
 
     def _failed(self, now: float) -> None:
+        self._not_before = now + min(RETRY_S * 2.0**self._failures, LONGEST_RETRY_S)
         self._failures += 1
-        self._not_before = now + RETRY_S
 
     def _close_fifo(self) -> None:
+        try:  # first: an application that opens it later would wait for a keeper
+            self._path().unlink(missing_ok=True)
+        except OSError as exc:  # such as a file system that has become read-only
+            log.warning("FIFO cannot be removed", cell=self._cell, error=exc.strerror)
         if self._fifo >= 0:
             os.close(self._fifo)
         self._fifo = -1
-        self._path().unlink(missing_ok=True)
 
     def _path(self) -> Path:
         return self._folder / f"{self._cell}.{self.incarnation}"

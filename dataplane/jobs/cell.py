@@ -101,21 +101,34 @@ class Driver:
         self._not_before: dict[LaneName, float] = {}
 
     def stand_by(self, fifo: Path) -> bool:
-        """Wait at the keeper's FIFO with everything ready; return True for a byte, False at the end of the file."""
+        """Wait at the keeper's FIFO with everything ready; return True for a byte, False if the keeper has closed it.
+
+        The FIFO's name is removed when all is ready.
+        """
         try:
-            descriptor = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)  # the keeper has opened it already
-        except FileNotFoundError:  # it ended this standby, or a later keeper removed what was left
+            descriptor = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        except FileNotFoundError:  # the keeper has ended this standby meanwhile
             return False
-        self._spark.sparkContext.parallelize([0], 1).count()  # starts the daemon of Python workers
-        self._reader.catch_up(CATCH_UP_S)
-        fifo.unlink(missing_ok=True)  # ready
-        while not select.select([descriptor], [], [], TURN_S)[0]:
-            self._leave_if_orphaned()
-            self._reader.refresh()
-            self._producer.poll(0)
-        is_active = bool(os.read(descriptor, 1))
-        os.close(descriptor)
-        return is_active
+        try:
+            self._spark.sparkContext.parallelize([0], 1).count()  # starts the daemon of Python workers
+            self._reader.catch_up(CATCH_UP_S)
+            while (read := self._read(descriptor)) is None:
+                fifo.unlink(missing_ok=True)
+                self._leave_if_orphaned()
+                self._reader.refresh()
+                self._producer.poll(0)
+                select.select([descriptor], [], [], TURN_S)
+        finally:
+            os.close(descriptor)
+        return bool(read)
+
+    @staticmethod
+    def _read(descriptor: int) -> bytes | None:
+        """Return a byte, b"" if no keeper has the FIFO open, or None. `select` misses a keeper that was never there."""
+        try:
+            return os.read(descriptor, 1)
+        except BlockingIOError:
+            return None
 
     def close(self) -> None:
         """End the Spark session of a driver that has run no lane."""

@@ -200,13 +200,14 @@ def _move_into_place(content: Path, var: Path) -> None:
 
 
 def _kept(var: Path) -> Iterator[Path]:
-    """Yield folders, files and links, parents first. Raises OSError for a folder that cannot be read."""
+    """Yield folders, files and links, parents first, but no FIFO or socket. Raises OSError for an unreadable folder."""
     for top in sorted(var.iterdir()):
         if top.name not in _NOT_KEPT:
             yield top
             if top.is_dir() and not top.is_symlink():
                 for folder, folders, files in os.walk(top, onerror=_raise):
-                    yield from (Path(folder, name) for name in sorted((*folders, *files)))
+                    found = (Path(folder, name) for name in sorted((*folders, *files)))
+                    yield from (path for path in found if path.is_file() or path.is_dir() or path.is_symlink())
 
 
 def _raise(error: OSError) -> NoReturn:

@@ -168,7 +168,7 @@ class DataPlane(Plane):
         """Return True if a standby application waits; it removes the name of its FIFO when it is ready."""
         lines = self._keeper_log.read_text(errors="replace").splitlines()
         ready = sum("standby started" in line for line in lines) - sum("standby took over" in line for line in lines)
-        return ready == 1 and not list((self.var / "compute" / "standby").iterdir())
+        return ready == 1 and not list((self.var / "run" / "standby").iterdir())
 
     # -- whom to kill ----------------------------------------------------------------------------------------------
 

@@ -100,6 +100,7 @@ class BodyReader:
                 return message.result()
         finally:
             message.cancel()
+            del message  # the traceback of its error has this frame
         detail = f"The request body arrived too slowly. Send the whole body within {self._rule.patience_s:g} seconds."
         raise BodyRefusedError(408, "body-slow", detail)
 

@@ -12,11 +12,12 @@ from typing import Final
 import psutil
 import pytest
 
-from controlplane.compute.cell_supervisor import STABLE_S, CellSupervisor
+from controlplane.compute.cell_supervisor import TERM_S, CellSupervisor
 from controlplane.compute.files import ComputeFiles
-from controlplane.compute.port import DesiredApplication
+from controlplane.compute.port import DesiredApplication, RunningApplication
 from controlplane.compute.processes import INCARNATION_VARIABLE, members
-from controlplane.compute.standby import MOST_FAILURES, RETRY_S, START_AFTER_S, Standby
+from controlplane.compute.standby import END_S, READY_S, RETRY_S, START_AFTER_S, Standby
+from localbox.settings import ROOT
 from tests.support.patience import Patience
 
 RELEASE: Final = "0123456789abcdef"
@@ -30,10 +31,16 @@ if len(sys.argv) > 1:
         fifo = os.open(sys.argv[1], os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
         sys.exit()
-    os.unlink(sys.argv[1])
-    select.select([fifo], [], [])
-    if not os.read(fifo, 1):
-        sys.exit()
+    while True:
+        try:
+            if os.read(fifo, 1):
+                break
+            sys.exit()
+        except BlockingIOError:
+            pass
+        if os.path.exists(sys.argv[1]):
+            os.unlink(sys.argv[1])
+        select.select([fifo], [], [], 0.5)
 print("serving", flush=True)
 time.sleep(300)
 """
@@ -41,10 +48,11 @@ time.sleep(300)
 KEEPER: Final = """
 import sys, time
 from pathlib import Path
-from tests.integration.controlplane.test_standby import START_AFTER_S, Launcher, keep, WISH
+from tests.integration.controlplane.test_standby import APPLICATION, START_AFTER_S, Launcher, keep, WISH
 launcher = Launcher(Path(sys.argv[1]))
 kept = keep(launcher)
 kept.step(WISH, 0.0)
+launcher.programs = [f"import time; time.sleep({sys.argv[2]})" + APPLICATION]
 while True:
     kept.step(WISH, START_AFTER_S + 1)
     time.sleep(0.02)
@@ -171,23 +179,68 @@ def test_standby_application_that_ignores_its_end_is_killed(launcher: Launcher):
     assert launcher.standbys[0].wait(5) < 0
 
 
-def test_standby_applications_that_end_are_given_up_until_another_epoch(launcher: Launcher):
-    kept, now = keep(launcher), 0.0
+def test_standby_application_that_is_never_ready_is_ended(launcher: Launcher):
+    kept = keep(launcher)
+    kept.step(WISH, 0.0)
+    launcher.programs = ["import time; time.sleep(300)"]
+    now = START_AFTER_S + 1
     kept.step(WISH, now)
-    launcher.programs = ["raise SystemExit(2)"] * (MOST_FAILURES + 1)  # an older release does not know the option
-    for number in range(1, MOST_FAILURES + 1):
-        now += max(RETRY_S, STABLE_S)
+    kept.step(WISH, now + READY_S + 1)
+    until(lambda: launcher.standbys[0].poll() is not None, partial(kept.step, WISH, now + READY_S + END_S + 2))
+    until(lambda: len(launcher.standbys) == 2, partial(kept.step, WISH, now + READY_S + RETRY_S + 2))
+
+
+def test_standby_applications_that_end_are_started_again_after_a_growing_pause(launcher: Launcher):
+    kept, now = keep(launcher), START_AFTER_S + 1
+    kept.step(WISH, 0.0)
+    launcher.programs = ["raise SystemExit(2)"] * 4  # an older release does not know the option
+    for number, pause_s in enumerate((RETRY_S, 2 * RETRY_S, 4 * RETRY_S), 1):
         until(lambda: len(launcher.standbys) == number, partial(kept.step, WISH, now))  # noqa: B023
         until(lambda: not kept._standby or not kept._standby.exists, partial(kept.step, WISH, now))
-        kept.step(WISH, now + RETRY_S - 1)
+        kept.step(WISH, now + pause_s - 1)
         assert len(launcher.standbys) == number
-    kept.step(WISH, now + 1_000)
-    assert len(launcher.standbys) == MOST_FAILURES
-    launcher.programs = []
-    now += 1_000
-    until(lambda: kept.running is not None and kept.running.epoch == 2, lambda: kept.step(NEWER, now))
+        now += pause_s
+    until(lambda: len(launcher.standbys) == 4, partial(kept.step, WISH, now))
+    until(lambda: not kept._standby or not kept._standby.exists, partial(kept.step, WISH, now))
+    until(lambda: kept.running is not None and kept.running.epoch == 2, partial(kept.step, NEWER, now))
     kept.step(NEWER, now + START_AFTER_S + 1)
-    assert len(launcher.standbys) == MOST_FAILURES + 1
+    assert len(launcher.standbys) == 5, "another epoch waits for no pause"
+
+
+def test_application_takes_over_only_when_every_process_of_the_other_one_has_ended(launcher: Launcher):
+    stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); print('ready', flush=True); time.sleep(300)"
+    launcher.programs = [
+        f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {stubborn!r}]); time.sleep(300)"
+    ]
+    kept, now = with_standby(launcher), START_AFTER_S + 2
+    first, standby = incarnation_of(kept), launcher.standbys[0]
+    until(lambda: (launcher.var / f"log-{first}").read_text() == "ready\n")
+    launcher.started[0].kill()
+    launcher.started[0].wait()
+    for _ in range(10):  # SIGTERM, which the child ignores
+        kept.step(WISH, now)
+        time.sleep(0.02)
+    assert members(first)
+    assert not takes_over(kept, standby.pid)
+    until(partial(takes_over, kept, standby.pid), partial(kept.step, WISH, now + TERM_S + 1))
+    assert members(first) == []
+
+
+def test_standby_application_is_activated_only_after_it_was_recorded(launcher: Launcher):
+    class Full(ComputeFiles):
+        def started(self, running: RunningApplication) -> None:
+            raise OSError(f"no space left for {running}")
+
+    kept, now = with_standby(launcher), START_AFTER_S + 2
+    standby = kept._standby
+    assert standby is not None
+    kept._files = Full(launcher.var)
+    launcher.started[0].kill()
+    with pytest.raises(OSError, match="no space"):
+        until(lambda: False, partial(kept.step, WISH, now))
+    time.sleep(0.2)
+    assert launcher.standbys[0].poll() is None
+    assert not launcher.serves(standby.incarnation)
 
 
 def test_cell_on_a_cluster_has_no_standby_application(launcher: Launcher):
@@ -197,16 +250,17 @@ def test_cell_on_a_cluster_has_no_standby_application(launcher: Launcher):
     assert launcher.standbys == []
 
 
-def test_standby_application_ends_with_a_killed_keeper_and_its_application_is_adopted(tmp_path: Path):
-    keeper = subprocess.Popen([sys.executable, "-c", KEEPER, str(tmp_path)])
+@pytest.mark.parametrize("sleeps_s", [0, 2], ids=["when it is ready", "before it has opened its FIFO"])
+def test_standby_application_ends_with_a_killed_keeper_and_its_application_is_adopted(tmp_path: Path, sleeps_s: int):
+    env = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'platform'}"}
+    keeper = subprocess.Popen([sys.executable, "-c", KEEPER, str(tmp_path), str(sleeps_s)], env=env)
     logs = lambda: [path.name.removeprefix("log-") for path in tmp_path.glob("log-*")]  # noqa: E731
-    adopter: CellSupervisor | None = None
     try:
-        until(lambda: len(logs()) == 2 and not list((tmp_path / "standby").iterdir()))
+        until(lambda: len(logs()) == 2 and (sleeps_s or not list((tmp_path / "standby").iterdir())))
         noted = ComputeFiles(tmp_path).running("c1")
         assert noted is not None
         standby = next(name for name in logs() if name != noted.incarnation)
-        assert members(standby)
+        until(lambda: members(standby))
         keeper.kill()
         keeper.wait()
         until(lambda: not members(standby))

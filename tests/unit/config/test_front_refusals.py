@@ -1,6 +1,7 @@
 """The front refers to nothing of a refused request, so that the server closes its connection at once."""
 
 import asyncio
+import contextlib
 import gc
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from config.front.app import Front
-from dataplane.runtime.web.asgi import BodyRule
+from dataplane.runtime.web.asgi import BodyReader, BodyRule
 
 SLOW = BodyRule(1_000, patience_s=0.02)
 
@@ -43,6 +44,26 @@ def no_collector() -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
+
+
+@pytest.mark.usefixtures("no_collector")
+def test_nothing_refers_to_a_client_whose_messages_fail():
+    class Broken(Client):
+        async def receive(self) -> Any:
+            raise RuntimeError("no message")
+
+    async def read() -> weakref.ref[Client]:
+        client = Broken()
+        with contextlib.suppress(RuntimeError):
+            await BodyReader([], client.receive, SLOW).chunk()
+        return weakref.ref(client)
+
+    async def scenario() -> None:
+        client = await read()
+        await asyncio.sleep(0.01)
+        assert client() is None
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.usefixtures("no_collector")

@@ -89,6 +89,15 @@ def test_restored_box_has_the_same_files_modes_links_and_secrets(stopped: BoxSet
     check_restored(other)
 
 
+def test_fifo_is_left_out(stopped: BoxSettings, tmp_path: Path):
+    before = content(stopped)
+    os.mkfifo(stopped.var / "data" / "fifo")
+    write_now(stopped, tmp_path / "box.tar.gz")
+    fresh = settings(tmp_path / "fresh")
+    restore_backup(fresh, tmp_path / "box.tar.gz")
+    assert restored(fresh) == before
+
+
 def test_incomplete_backup_is_refused(stopped: BoxSettings, tmp_path: Path):
     archive = tmp_path / "box.tar.gz"
 

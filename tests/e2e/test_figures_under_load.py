@@ -35,6 +35,8 @@ WALKS: Final = 6
 REPAIRED_AT: Final = 3
 DESTINATIONS: Final = ("fine", "busy", "strict")
 BETWEEN_S: Final = 15.0
+# On a slow machine, the breaker of busy may be open for the whole load. What waited is released as fast as it came.
+DRAIN_S: Final = 480.0
 RATE, BURST_S, REST_S = 40.0, 3.0, 4.0
 Json = dict[str, Any]
 
@@ -309,7 +311,7 @@ def test_numbers_agree_on_all_pages_and_in_the_api_under_load(reader: Reader, re
     until(
         lambda: minutes(reader)["total"]["bins"]["delivered"] == sent,
         "everything is delivered",
-        180,
+        DRAIN_S,
         seen=lambda: minutes(reader)["total"]["bins"],
     )
     walk(reader)

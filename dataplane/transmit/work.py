@@ -54,6 +54,7 @@ class TransmitWork:
             traces = TransmitTracing(lane.tracing)
             self._queues.request_of = traces.request_of
             self._book = TracedAttemptBook(lane, traces)
+        self._sender.wants_details = self._book.wants
         self._answers = ResponseHandler(self._ends, self._queues, self._book, self._order)
         self._relief = SlowLaneRelief(lane, self._ends, self._queues, self._senders)
         self._gossip = BreakerGossip(lane, self._targets)
@@ -96,7 +97,6 @@ class TransmitWork:
         now_s = time.monotonic()
         self._order.poll(now_s)
         self._queues.poll(now_s, shared=self._targets.shared)
-        self._sender.reads_all_details = self._book.samples
         for answer in self._senders.poll(BUSY_WAIT_S):
             token = answer.token
             if isinstance(token, Delivery):

@@ -80,8 +80,6 @@ class Sampler:
 class EchoSender(transmitting.MemorySender):
     """Sender that answers 204 to every request on the next poll."""
 
-    reads_all_details = False
-
     def poll(self, wait_s: float) -> Iterator[HttpResponse]:
         begun, self.begun, self.requests = self.begun, [], []
         assert wait_s < 1

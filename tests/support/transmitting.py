@@ -37,6 +37,7 @@ class MemorySender:
         self.signed: list[tuple[str, RequestIdentity]] = []  # method and identity of each request
         self._ended: list[HttpResponse] = []
         self.limit = MAX_TRANSFERS
+        self.wants_details: Callable[[Any], bool] = lambda _token: True
 
     @property
     def room(self) -> int:

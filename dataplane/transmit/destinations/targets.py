@@ -94,6 +94,7 @@ class DestinationTarget:
         self.last_status = 0
         self.last_reason = ""
         self.taken_s = now_s  # when a message for it was last read
+        self.sampled_us = 0  # when the last successful attempt began that the attempt log has
         self.expected, self.expected_until_s = 0, 0.0  # record version of a released message; maybe not read yet here
         self.adopt(record, secrets, lane_share, now_s)
 

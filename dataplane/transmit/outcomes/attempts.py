@@ -1,6 +1,9 @@
-"""Attempt log of a transmit lane: every failure and a sample of successes with their count, reported per checkpoint."""
+"""Attempt log of a transmit lane: every failure and a sample of successes with their count, reported per checkpoint.
 
-from typing import Final
+Busy destinations would take the whole sample, so a quiet one has its first success in QUIET_US in addition.
+"""
+
+from typing import Any, Final
 
 from dataplane.ledger.audit import AUDIT_VERSION, AttemptBatch, AttemptRecord, encode
 from dataplane.ledger.meta import MessageMeta
@@ -8,11 +11,13 @@ from dataplane.ledger.report_parts import packed
 from dataplane.ledger.units import MINUTE_US
 from dataplane.record_limits import REPORT_BYTES
 from dataplane.runtime.lanes.context import LaneContext
-from dataplane.transmit.deliveries.delivery import Delivery
+from dataplane.transmit.deliveries.delivery import Delivery, members_of
 from dataplane.transmit.http.answer_excerpt import ATTEMPT_CHARS, answer_excerpt
 from dataplane.transmit.http.sender import HttpResponse
 
 SAMPLE: Final = 20  # delivered attempts reported in detail per checkpoint; all failures are reported
+QUIET_US: Final = 10_000_000  # a destination without a sampled attempt for so long is quiet
+MOST_QUIET: Final = 20  # first successes of quiet destinations per checkpoint
 
 
 class AttemptBook:
@@ -22,19 +27,30 @@ class AttemptBook:
         self._lane = lane
         self._topic = lane.cell.topics["attempts"].name
         self._attempts: list[AttemptRecord] = []
-        self._delivered = 0
+        self._delivered = self._quiet = 0
 
-    @property
-    def samples(self) -> bool:
-        """Return True if the next success will be part of the sample."""
-        return self._delivered < SAMPLE
+    def wants(self, token: Any) -> bool:
+        """Return True if a success of this transfer will be part of the sample. A hot path."""
+        if self._delivered < SAMPLE:
+            return True
+        if type(token) is Delivery:
+            return self._is_quiet(token)
+        members = members_of(token)
+        return bool(members) and self._is_quiet(members[0])
+
+    def _is_quiet(self, send: Delivery) -> bool:
+        return send.began_us - send.target.sampled_us > QUIET_US and self._quiet < MOST_QUIET
 
     def delivered(self, send: Delivery, answer: HttpResponse) -> None:
         """Count a delivered attempt, and keep its details if it is part of the sample."""
         self._delivered += 1
         self._lane.usage.add(send.meta.pipe, 1, len(send.body), 1)
-        if self._delivered <= SAMPLE:
-            self._attempts.append(_attempt(send, answer, "delivered", "", 0))
+        if self._delivered > SAMPLE:
+            if not self._is_quiet(send):
+                return
+            self._quiet += 1
+        send.target.sampled_us = send.began_us
+        self._attempts.append(_attempt(send, answer, "delivered", "", 0))
 
     def failed(self, send: Delivery, answer: HttpResponse, outcome: str, reason: str, next_us: int = 0) -> None:
         """Record a failed attempt; `next_us` is the Unix time in microseconds of the next one, 0 if there is none."""
@@ -51,7 +67,7 @@ class AttemptBook:
             record = AttemptBatch(AUDIT_VERSION, identity.cell, identity.writer, delivered, chunk)
             self._lane.producer.send(self._topic, None, key=key, value=encode(record))
             delivered = 0
-        self._attempts, self._delivered = [], 0
+        self._attempts, self._delivered, self._quiet = [], 0, 0
 
 
 def number_of(send: Delivery, tries: int) -> int:

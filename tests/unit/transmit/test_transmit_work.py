@@ -1,5 +1,8 @@
 """The transmit lane sends a unit once at a time, and only the verdict settles it."""
 
+import itertools
+import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ from dataplane.record_limits import CLIENT_MAX_BYTES
 from dataplane.spec import ResponseMatch, ResponseRule, RetryPolicy
 from dataplane.transmit.http.sender import HttpResponse
 from dataplane.transmit.outcomes import responses
-from dataplane.transmit.outcomes.attempts import SAMPLE
+from dataplane.transmit.outcomes.attempts import MOST_QUIET, SAMPLE
 from tests.support.memory_lane import MemoryMessage, message
 from tests.support.transmitting import NODE, SECRET, destination, opened, without_kafka
 
@@ -360,6 +363,54 @@ def test_every_failure_is_reported_and_a_sample_of_the_successes_with_their_numb
     assert [attempt.outcome for attempt in told.attempts].count("delivered") == SAMPLE
     work.report()
     assert len(lane.producer.of(lane.cell.topics["attempts"].name)) == 1, "nothing new, nothing reported"
+    work.close()
+
+
+def test_quiet_destination_is_in_the_sample_next_to_busy_ones_once_in_ten_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    now_s = [1_000.0]
+    monkeypatch.setattr(time, "time_ns", lambda: int(now_s[0] * 1e9))
+    lane, work, sender = opened(tmp_path, destination("busy"), destination("quiet"))
+    offsets = itertools.count()
+
+    def sampled() -> Counter[str]:
+        """Deliver many messages of busy, then two of quiet; return the sampled attempts of each."""
+        lane.take(*(message(next(offsets), destination="busy") for _ in range(2 * SAMPLE)))
+        work.poll()
+        sender.answer(204)
+        work.poll()
+        lane.take(*(message(next(offsets), destination="quiet") for _ in range(2)))
+        work.poll()
+        wants = sender.wants_details(sender.begun[0])
+        sender.answer(204)
+        work.poll()
+        work.report()
+        record = lane.producer.of(lane.cell.topics["attempts"].name)[-1]
+        found = decode_attempts(record["value"])
+        assert found.delivered == 2 * SAMPLE + 2
+        counted = Counter(attempt.destination for attempt in found.attempts)
+        assert wants == bool(counted["quiet"]), "the sender reads the details of what is sampled"
+        return counted
+
+    assert sampled() == {"busy": SAMPLE, "quiet": 1}
+    now_s[0] += 5
+    assert sampled() == {"busy": SAMPLE}
+    now_s[0] += 6
+    assert sampled() == {"busy": SAMPLE, "quiet": 1}
+    work.close()
+
+
+def test_number_of_quiet_destinations_in_the_sample_of_a_checkpoint_is_limited(tmp_path: Path):
+    names = [f"d{number}" for number in range(SAMPLE + MOST_QUIET + 5)]
+    lane, work, sender = opened(tmp_path, *(destination(name) for name in names))
+    lane.take(*(message(offset, destination=name) for offset, name in enumerate(names)))
+    work.poll()
+    sender.answer(204)
+    work.poll()
+    work.report()
+    (record,) = lane.producer.of(lane.cell.topics["attempts"].name)
+    assert len(decode_attempts(record["value"]).attempts) == SAMPLE + MOST_QUIET
     work.close()
 
 

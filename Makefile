@@ -106,9 +106,10 @@ SECURED := tests/integration/controlplane tests/integration/ingest tests/integra
 	dead_rate documented_programs event_log generated_client lane_consumer live_tail lookup_replicator message_journey operational_events original_bodies page_readers reads_by_offset \
 	rejected_events spread_keys table_changes table_queries traces)) \
 	$(addprefix tests/faults/test_,$(addsuffix .py,broker changes_in_flight clock_skew crash_points destination_requests \
-	destination_responses destinations drain failing_destinations invalid_requests isolation kills lookups loss_meter order outage \
-	planted_bugs poison_message postgres_destination region_mirror scaling timing whole_pipe zombie_lanes))
-SECURED_LONG := $(addprefix tests/integration/jobs/test_,$(addsuffix .py,recompute replay shadow))
+	destination_responses destinations disk_full drain failing_destinations invalid_requests isolation kills lookups loss_meter order outage \
+	planted_bugs poison_message postgres_destination region_mirror scaling standby timing truncated_log whole_pipe zombie_lanes))
+SECURED_LONG := $(addprefix tests/integration/jobs/test_,$(addsuffix .py,recompute replay shadow)) \
+	$(addprefix tests/faults/test_,$(addsuffix .py,disk_full truncated_log))
 
 test-secured: $(DEV_STAMP) ## tests of ingest, lanes, Observer and Spark queries on a Kafka with TLS, SCRAM and ACLs
 	@PENSTOCK_KAFKA_TLS=true $(BIN)/pytest $(SECURED) --durations=10 --numprocesses=2 --dist=loadscope --no-loadscope-reorder

@@ -51,13 +51,10 @@ EXCEPTIONS: Final = {  # modules, and folders for all of their modules
         "tests/integration/typed_clients/test_typed_clients.py",
     ),
     "not tried yet, long: uses Kafka as test_whole_pipe.py and test_kills.py do": (
-        "tests/faults/test_disk_full.py",
         "tests/faults/test_noisy_neighbour.py",
         "tests/faults/test_region_failover.py",
         "tests/faults/test_releases.py",
         "tests/faults/test_replay_campaign.py",
-        "tests/faults/test_standby.py",
-        "tests/faults/test_truncated_log.py",
     ),
 }
 

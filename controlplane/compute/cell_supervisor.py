@@ -15,13 +15,13 @@ import subprocess
 import uuid
 from collections.abc import Callable
 from enum import Enum, auto
-from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 import structlog
 
 from controlplane.compute.files import ComputeFiles, StateFileError
+from controlplane.compute.launcher import ApplicationLauncher
 from controlplane.compute.port import DesiredApplication, RunningApplication
 from controlplane.compute.processes import find_leader, is_alive, members, runs_python_workers, signal_all
 from controlplane.compute.standby import Standby
@@ -31,16 +31,6 @@ TERM_S: Final = 5.0
 STABLE_S: Final = 60.0
 LONGEST_WAIT_S: Final = 30.0
 log = structlog.get_logger(__name__)
-
-
-class ApplicationLauncher(Protocol):
-    """Starts one incarnation of an application, with PENSTOCK_INCARNATION in its environment."""
-
-    def start(
-        self, desired: DesiredApplication, incarnation: str, standby: Path | None = None
-    ) -> "subprocess.Popen[bytes]":
-        """Start it in a session of its own; with `standby`, it waits at this FIFO."""
-        ...
 
 
 class StopStage(Enum):

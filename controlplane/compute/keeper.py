@@ -19,9 +19,10 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from controlplane.compute.cell_supervisor import ApplicationLauncher, CellSupervisor
+from controlplane.compute.cell_supervisor import CellSupervisor
 from controlplane.compute.files import ComputeFiles, StateFileError
 from controlplane.compute.launch import SparkLauncher
+from controlplane.compute.launcher import ApplicationLauncher
 from controlplane.compute.pods import pod_from
 from controlplane.compute.port import DesiredApplication
 from controlplane.compute.standby import Standby
@@ -94,8 +95,8 @@ class ApplicationKeeper:
 class KeeperSettings(Struct, frozen=True):
     """Addresses and directories, from the environment.
 
-    jars:       directory of Spark's jars for Kafka, if any
-    standby:    True to keep a standby application for each cell whose master is local
+    jars:    directory of Spark's jars for Kafka, if any
+    standby: True to keep a standby application for each cell whose master is local
     """
 
     kafka: str

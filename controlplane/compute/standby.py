@@ -10,10 +10,11 @@ import signal
 import subprocess
 import uuid
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 
+from controlplane.compute.launcher import ApplicationLauncher
 from controlplane.compute.port import DesiredApplication, RunningApplication
 from controlplane.compute.processes import members, signal_all
 
@@ -25,20 +26,10 @@ END_S: Final = 10.0
 log = structlog.get_logger(__name__)
 
 
-class StandbyLauncher(Protocol):
-    """Starts one incarnation of an application."""
-
-    def start(
-        self, desired: DesiredApplication, incarnation: str, standby: Path | None = None
-    ) -> "subprocess.Popen[bytes]":
-        """Start it in a session of its own; with `standby`, it waits at this FIFO."""
-        ...
-
-
 class Standby:
     """At most one standby application of a cell, brought to the desired state in small steps; no step waits."""
 
-    def __init__(self, cell: str, folder: Path, launcher: StandbyLauncher) -> None:
+    def __init__(self, cell: str, folder: Path, launcher: ApplicationLauncher) -> None:
         """`folder`: directory of the FIFOs. Those of earlier keepers, whose applications have ended, are removed."""
         self._cell, self._folder, self._launcher = cell, folder, launcher
         self._child: subprocess.Popen[bytes] | None = None

@@ -131,7 +131,7 @@ class Driver:
             return None
 
     def close(self) -> None:
-        """End the Spark session of a driver that has run no lane."""
+        """Close the reader of the control table, and end the Spark session."""
         self._reader.close()
         self._spark.stop()
 
@@ -225,8 +225,7 @@ class Driver:
             job.cancel()
         self._pulse.beat("drained", self._reader.table.offset)
         self._producer.flush(2)
-        self._reader.close()
-        self._spark.stop()
+        self.close()
 
     def _leave_if_orphaned(self) -> None:
         """Exit if the JVM that started this process has exited (killed, or SIGTERM to spark-submit)."""

@@ -6,6 +6,7 @@ without that report, limits apply as written.
 
 import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +37,17 @@ class Patience:
     def is_over(self) -> bool:
         """Return True if the limit has passed."""
         return self.counted_s >= self._limit_s
+
+
+def step_until(
+    truth: Callable[[], object], step: Callable[[], None] = lambda: None, limit_s: float = 15, *, every_s: float = 0.02
+) -> None:
+    """Call `step` until the condition holds."""
+    patience = Patience(limit_s)
+    while not truth():
+        assert not patience.is_over, "the condition did not hold in time"
+        step()
+        time.sleep(every_s)
 
 
 def _waited_s() -> float:

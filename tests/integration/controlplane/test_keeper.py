@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -16,7 +16,7 @@ from controlplane.compute.files import ComputeFiles
 from controlplane.compute.keeper import take_lock
 from controlplane.compute.port import DesiredApplication
 from controlplane.compute.processes import INCARNATION_VARIABLE, members
-from tests.support.patience import Patience
+from tests.support.patience import step_until
 from tests.support.system_clock import set_clock
 
 RELEASE = "0123456789abcdef"
@@ -92,19 +92,11 @@ def keep(files: ComputeFiles, launcher: Launcher, asked: Asked | None = None) ->
     return CellSupervisor("c1", files, launcher, asked or Asked(), lambda: 0.5)
 
 
-def until(truth: Callable[[], object], step: Callable[[], None] = lambda: None, limit_s: float = 15) -> None:
-    patience = Patience(limit_s)
-    while not truth():
-        assert not patience.is_over, "the condition did not hold in time"
-        step()
-        time.sleep(0.02)
-
-
 def started(kept: CellSupervisor, clock: Clock) -> str:
     kept.step(WISH, clock.now)
     assert kept.running is not None
     incarnation = kept.running.incarnation
-    until(lambda: len(members(incarnation)) == 2)
+    step_until(lambda: len(members(incarnation)) == 2)
     return incarnation
 
 
@@ -123,7 +115,7 @@ def test_crash_ends_leftover_processes_and_restarts_the_application_after_a_back
     kept = keep(files, launcher)
     first = started(kept, clock)
     launcher.children[0].kill()
-    until(lambda: kept.running is None, lambda: kept.step(WISH, clock.now))
+    step_until(lambda: kept.running is None, lambda: kept.step(WISH, clock.now))
     assert members(first) == []
     kept.step(WISH, clock.now + 0.9)
     assert kept.starts == 1, "the first back-off is one second"
@@ -141,16 +133,16 @@ def test_stable_minute_resets_the_backoff(files: ComputeFiles, launcher: Launche
     launcher.program = "raise SystemExit(3)"
     kept.step(WISH, clock.now)
     for _ in range(3):
-        until(lambda: kept.running is None, lambda: kept.step(WISH, clock.now))
+        step_until(lambda: kept.running is None, lambda: kept.step(WISH, clock.now))
         clock.now += 60
         kept.step(WISH, clock.now)
     launcher.program = APPLICATION
-    until(lambda: kept.running is None, lambda: kept.step(WISH, clock.now))
+    step_until(lambda: kept.running is None, lambda: kept.step(WISH, clock.now))
     clock.now += 60
     started(kept, clock)
     kept.step(WISH, clock.now + 61)
     launcher.children[-1].kill()
-    until(lambda: kept.running is None, lambda: kept.step(WISH, clock.now + 62))
+    step_until(lambda: kept.running is None, lambda: kept.step(WISH, clock.now + 62))
     kept.step(WISH, clock.now + 63.1)
     assert kept.running is not None
 
@@ -197,7 +189,7 @@ def test_adopted_application_that_dies_is_restarted(files: ComputeFiles, launche
     adopter = keep(files, launcher)
     launcher.children[0].kill()
     launcher.children[0].wait()
-    until(lambda: adopter.running is None, lambda: adopter.step(WISH, clock.now))
+    step_until(lambda: adopter.running is None, lambda: adopter.step(WISH, clock.now))
     assert members(first) == []
     adopter.step(WISH, clock.now + 2)
     assert adopter.running is not None
@@ -212,7 +204,7 @@ def test_reused_pid_is_not_adopted(files: ComputeFiles, launcher: Launcher, cloc
     assert noted is not None
     files.started(type(noted)("c1", 1, incarnation, os.getpid(), 1))  # our pid, but not our incarnation
     adopter = keep(files, launcher)
-    until(lambda: adopter.running is None, lambda: adopter.step(None, clock.now))
+    step_until(lambda: adopter.running is None, lambda: adopter.step(None, clock.now))
     assert members(incarnation) == []
 
 
@@ -226,7 +218,7 @@ def test_new_epoch_asks_the_old_application_to_stop_and_then_starts(
     kept.step(newer, clock.now)
     assert asked.asked == [("c1", first)]
     launcher.children[0].send_signal(signal.SIGTERM)  # the application drains and ends
-    until(lambda: kept.running is not None and kept.running.epoch == 2, lambda: kept.step(newer, clock.now))
+    step_until(lambda: kept.running is not None and kept.running.epoch == 2, lambda: kept.step(newer, clock.now))
     assert members(first) == []
 
 
@@ -239,7 +231,7 @@ def test_unresponsive_application_is_ended_by_signals(files: ComputeFiles, launc
     assert kept._stage is StopStage.DRAIN, "a drain may last as long as the lanes and the Spark session need"
     kept.step(None, clock.now + DRAIN_S + 1)
     kept.step(None, clock.now + DRAIN_S + TERM_S + 2)
-    until(lambda: kept.running is None, lambda: kept.step(None, clock.now + DRAIN_S + TERM_S + 3))
+    step_until(lambda: kept.running is None, lambda: kept.step(None, clock.now + DRAIN_S + TERM_S + 3))
     assert members(incarnation) == []
 
 
@@ -250,7 +242,7 @@ def test_application_that_has_started_no_lane_is_ended_without_a_drain(
     launcher.program = "import time; time.sleep(300)"  # Spark is starting: no Python worker yet
     kept = keep(files, launcher, asked)
     kept.step(WISH, clock.now)
-    until(lambda: kept.running is None, lambda: kept.step(None, clock.now))
+    step_until(lambda: kept.running is None, lambda: kept.step(None, clock.now))
     assert asked.asked == []
     assert launcher.children[0].wait(5) == -signal.SIGTERM
 
@@ -271,7 +263,7 @@ def test_new_epoch_ignores_the_backoff_of_the_previous_one(files: ComputeFiles, 
     launcher.program = "raise SystemExit(3)"
     for start in (1, 2, 3):
         kept.step(WISH, clock.now)
-        until(lambda: kept.running is None, lambda: kept.step(WISH, clock.now))
+        step_until(lambda: kept.running is None, lambda: kept.step(WISH, clock.now))
         assert kept.starts == start
         clock.now += 30
     clock.now -= 30

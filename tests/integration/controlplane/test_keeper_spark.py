@@ -3,8 +3,6 @@
 import shutil
 import signal
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from controlplane.compute.cell_supervisor import CellSupervisor
@@ -13,7 +11,7 @@ from controlplane.compute.launch import SparkLauncher
 from controlplane.compute.port import DesiredApplication
 from controlplane.compute.processes import members, signal_all
 from controlplane.compute.releases import ReleaseStore
-from tests.support.patience import Patience
+from tests.support.patience import step_until
 
 ROOT = Path(__file__).parents[3]
 APPLICATION = """
@@ -40,14 +38,6 @@ time.sleep(300)
 """
 
 
-def until(truth: Callable[[], object], step: Callable[[], None] = lambda: None, limit_s: float = 90) -> None:
-    patience = Patience(limit_s)
-    while not truth():
-        assert not patience.is_over, "the condition did not hold in time"
-        step()
-        time.sleep(0.1)
-
-
 def test_spark_submit_runs_the_release_and_a_killed_jvm_leaves_no_orphan(tmp_path: Path):
     checkout = tmp_path / "checkout"
     shutil.copytree(ROOT / "dataplane", checkout / "dataplane")
@@ -63,7 +53,7 @@ def test_spark_submit_runs_the_release_and_a_killed_jvm_leaves_no_orphan(tmp_pat
     incarnation = kept.running.incarnation
     try:
         mark = tmp_path / f"mark-{incarnation}"
-        until(lambda: mark.exists() and mark.read_text())
+        step_until(lambda: mark.exists() and mark.read_text(), limit_s=90, every_s=0.1)
         interpreter, *modules = mark.read_text().splitlines()
         assert interpreter == sys.executable
         assert len(modules) == 2
@@ -71,7 +61,7 @@ def test_spark_submit_runs_the_release_and_a_killed_jvm_leaves_no_orphan(tmp_pat
         jvm = next(process for process in members(incarnation) if process.pid == kept.running.pid)
         assert "java" in jvm.name()
         jvm.kill()
-        until(lambda: kept.running is None, lambda: kept.step(desired, 10.0))
+        step_until(lambda: kept.running is None, lambda: kept.step(desired, 10.0), 90, every_s=0.1)
         assert members(incarnation) == []
     finally:
         signal_all(members(incarnation), signal.SIGKILL)

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -18,7 +18,7 @@ from controlplane.compute.port import DesiredApplication, RunningApplication
 from controlplane.compute.processes import INCARNATION_VARIABLE, members
 from controlplane.compute.standby import END_S, READY_S, RETRY_S, START_AFTER_S, Standby
 from localbox.settings import ROOT
-from tests.support.patience import Patience
+from tests.support.patience import step_until
 
 RELEASE: Final = "0123456789abcdef"
 WISH: Final = DesiredApplication("c1", 1, "local", RELEASE)
@@ -97,14 +97,6 @@ def keep(launcher: Launcher) -> CellSupervisor:
     return CellSupervisor("c1", ComputeFiles(launcher.var), launcher, lambda *_: None, lambda: 0.5, standby=standby)
 
 
-def until(truth: Callable[[], object], step: Callable[[], None] = lambda: None, limit_s: float = 15) -> None:
-    patience = Patience(limit_s)
-    while not truth():
-        assert not patience.is_over, "the condition did not hold in time"
-        step()
-        time.sleep(0.02)
-
-
 def incarnation_of(kept: CellSupervisor) -> str:
     assert kept.running is not None
     return kept.running.incarnation
@@ -119,6 +111,10 @@ def takes_over(kept: CellSupervisor, pid: int) -> bool:
     return kept.running is not None and kept.running.pid == pid
 
 
+def has_standbys(launcher: Launcher, count: int) -> bool:
+    return len(launcher.standbys) == count
+
+
 def with_standby(launcher: Launcher) -> CellSupervisor:
     """Return a supervisor whose application runs, at 0 s, and whose standby application is ready, at 11 s."""
     kept = keep(launcher)
@@ -127,7 +123,7 @@ def with_standby(launcher: Launcher) -> CellSupervisor:
     assert launcher.standbys == []
     kept.step(WISH, START_AFTER_S + 1)
     assert len(launcher.standbys) == 1
-    until(lambda: not list((launcher.var / "standby").iterdir()))
+    step_until(lambda: not list((launcher.var / "standby").iterdir()))
     return kept
 
 
@@ -136,15 +132,15 @@ def test_standby_application_takes_over_without_a_backoff_and_is_replaced(launch
     for number in (1, 2):
         standby = launcher.standbys[-1]
         psutil.Process(pid_of(kept)).kill()
-        until(partial(takes_over, kept, standby.pid), partial(kept.step, WISH, now))
+        step_until(partial(takes_over, kept, standby.pid), partial(kept.step, WISH, now))
         noted = ComputeFiles(launcher.var).running("c1")
         assert noted is not None
         assert (noted.pid, noted.starts, len(launcher.started)) == (standby.pid, number + 1, 1)
-        until(lambda: launcher.serves(incarnation_of(kept)))
+        step_until(lambda: launcher.serves(incarnation_of(kept)))
         now += START_AFTER_S + 1
         kept.step(WISH, now)
         assert len(launcher.standbys) == number + 1
-        until(lambda: not list((launcher.var / "standby").iterdir()))
+        step_until(lambda: not list((launcher.var / "standby").iterdir()))
 
 
 def test_application_that_ends_before_its_standby_is_ready_restarts_after_a_backoff(launcher: Launcher):
@@ -153,7 +149,7 @@ def test_application_that_ends_before_its_standby_is_ready_restarts_after_a_back
     launcher.programs = ["import time; time.sleep(300)"]  # never ready
     kept.step(WISH, START_AFTER_S + 1)
     launcher.started[0].kill()
-    until(lambda: kept.running is None, lambda: kept.step(WISH, START_AFTER_S + 2))
+    step_until(lambda: kept.running is None, lambda: kept.step(WISH, START_AFTER_S + 2))
     kept.step(WISH, START_AFTER_S + 4)
     assert len(launcher.started) == 2
 
@@ -161,10 +157,10 @@ def test_application_that_ends_before_its_standby_is_ready_restarts_after_a_back
 @pytest.mark.parametrize("desired", [None, NEWER], ids=["none", "another epoch"])
 def test_standby_application_ends_with_what_it_stands_by_for(launcher: Launcher, desired: DesiredApplication | None):
     kept, now = with_standby(launcher), START_AFTER_S + 2
-    until(lambda: launcher.standbys[0].poll() == 0, lambda: kept.step(desired, now))
-    until(lambda: kept.running is None or kept.running.epoch == 2, lambda: kept.step(desired, now))
+    step_until(lambda: launcher.standbys[0].poll() == 0, lambda: kept.step(desired, now))
+    step_until(lambda: kept.running is None or kept.running.epoch == 2, lambda: kept.step(desired, now))
     assert not launcher.serves(kept._standby.incarnation if kept._standby else "")
-    until(lambda: kept.is_idle or desired, lambda: kept.step(desired, now))
+    step_until(lambda: kept.is_idle or desired, lambda: kept.step(desired, now))
     assert len(launcher.started) == (1 if desired is None else 2)
 
 
@@ -175,7 +171,7 @@ def test_standby_application_that_ignores_its_end_is_killed(launcher: Launcher):
     kept.step(WISH, START_AFTER_S + 1)
     kept.step(None, START_AFTER_S + 2)
     assert not kept.is_idle
-    until(lambda: kept.is_idle, lambda: kept.step(None, START_AFTER_S + 60))
+    step_until(lambda: kept.is_idle, lambda: kept.step(None, START_AFTER_S + 60))
     assert launcher.standbys[0].wait(5) < 0
 
 
@@ -186,8 +182,8 @@ def test_standby_application_that_is_never_ready_is_ended(launcher: Launcher):
     now = START_AFTER_S + 1
     kept.step(WISH, now)
     kept.step(WISH, now + READY_S + 1)
-    until(lambda: launcher.standbys[0].poll() is not None, partial(kept.step, WISH, now + READY_S + END_S + 2))
-    until(lambda: len(launcher.standbys) == 2, partial(kept.step, WISH, now + READY_S + RETRY_S + 2))
+    step_until(lambda: launcher.standbys[0].poll() is not None, partial(kept.step, WISH, now + READY_S + END_S + 2))
+    step_until(lambda: len(launcher.standbys) == 2, partial(kept.step, WISH, now + READY_S + RETRY_S + 2))
 
 
 def test_standby_applications_that_end_are_started_again_after_a_growing_pause(launcher: Launcher):
@@ -195,14 +191,14 @@ def test_standby_applications_that_end_are_started_again_after_a_growing_pause(l
     kept.step(WISH, 0.0)
     launcher.programs = ["raise SystemExit(2)"] * 4  # an older release does not know the option
     for number, pause_s in enumerate((RETRY_S, 2 * RETRY_S, 4 * RETRY_S), 1):
-        until(lambda: len(launcher.standbys) == number, partial(kept.step, WISH, now))  # noqa: B023
-        until(lambda: not kept._standby or not kept._standby.exists, partial(kept.step, WISH, now))
+        step_until(partial(has_standbys, launcher, number), partial(kept.step, WISH, now))
+        step_until(lambda: not kept._standby or not kept._standby.exists, partial(kept.step, WISH, now))
         kept.step(WISH, now + pause_s - 1)
         assert len(launcher.standbys) == number
         now += pause_s
-    until(lambda: len(launcher.standbys) == 4, partial(kept.step, WISH, now))
-    until(lambda: not kept._standby or not kept._standby.exists, partial(kept.step, WISH, now))
-    until(lambda: kept.running is not None and kept.running.epoch == 2, partial(kept.step, NEWER, now))
+    step_until(lambda: len(launcher.standbys) == 4, partial(kept.step, WISH, now))
+    step_until(lambda: not kept._standby or not kept._standby.exists, partial(kept.step, WISH, now))
+    step_until(lambda: kept.running is not None and kept.running.epoch == 2, partial(kept.step, NEWER, now))
     kept.step(NEWER, now + START_AFTER_S + 1)
     assert len(launcher.standbys) == 5, "another epoch waits for no pause"
 
@@ -214,7 +210,7 @@ def test_application_takes_over_only_when_every_process_of_the_other_one_has_end
     ]
     kept, now = with_standby(launcher), START_AFTER_S + 2
     first, standby = incarnation_of(kept), launcher.standbys[0]
-    until(lambda: (launcher.var / f"log-{first}").read_text() == "ready\n")
+    step_until(lambda: (launcher.var / f"log-{first}").read_text() == "ready\n")
     launcher.started[0].kill()
     launcher.started[0].wait()
     for _ in range(10):  # SIGTERM, which the child ignores
@@ -222,7 +218,7 @@ def test_application_takes_over_only_when_every_process_of_the_other_one_has_end
         time.sleep(0.02)
     assert members(first)
     assert not takes_over(kept, standby.pid)
-    until(partial(takes_over, kept, standby.pid), partial(kept.step, WISH, now + TERM_S + 1))
+    step_until(partial(takes_over, kept, standby.pid), partial(kept.step, WISH, now + TERM_S + 1))
     assert members(first) == []
 
 
@@ -237,7 +233,7 @@ def test_standby_application_is_activated_only_after_it_was_recorded(launcher: L
     kept._files = Full(launcher.var)
     launcher.started[0].kill()
     with pytest.raises(OSError, match="no space"):
-        until(lambda: False, partial(kept.step, WISH, now))
+        step_until(lambda: False, partial(kept.step, WISH, now))
     time.sleep(0.2)
     assert launcher.standbys[0].poll() is None
     assert not launcher.serves(standby.incarnation)
@@ -254,16 +250,19 @@ def test_cell_on_a_cluster_has_no_standby_application(launcher: Launcher):
 def test_standby_application_ends_with_a_killed_keeper_and_its_application_is_adopted(tmp_path: Path, sleeps_s: int):
     env = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'platform'}"}
     keeper = subprocess.Popen([sys.executable, "-c", KEEPER, str(tmp_path), str(sleeps_s)], env=env)
-    logs = lambda: [path.name.removeprefix("log-") for path in tmp_path.glob("log-*")]  # noqa: E731
+
+    def logs() -> list[str]:
+        return [path.name.removeprefix("log-") for path in tmp_path.glob("log-*")]
+
     try:
-        until(lambda: len(logs()) == 2 and (sleeps_s or not list((tmp_path / "standby").iterdir())))
+        step_until(lambda: len(logs()) == 2 and (sleeps_s or not list((tmp_path / "standby").iterdir())))
         noted = ComputeFiles(tmp_path).running("c1")
         assert noted is not None
         standby = next(name for name in logs() if name != noted.incarnation)
-        until(lambda: members(standby))
+        step_until(lambda: members(standby))
         keeper.kill()
         keeper.wait()
-        until(lambda: not members(standby))
+        step_until(lambda: not members(standby))
         adopter = keep(Launcher(tmp_path))
         adopter.step(WISH, 0.0)
         assert incarnation_of(adopter) == noted.incarnation

@@ -11,6 +11,7 @@ import pytest
 
 from config.front.app import Front
 from dataplane.runtime.web.asgi import BodyReader, BodyRule
+from tests.unit.config.test_front_stop import SCOPE
 
 SLOW = BodyRule(1_000, patience_s=0.02)
 
@@ -69,11 +70,8 @@ def test_nothing_refers_to_a_client_whose_messages_fail():
 @pytest.mark.usefixtures("no_collector")
 @pytest.mark.parametrize("path", ["/pipes/", "/tables/tbl_1/upload/"])
 def test_nothing_refers_to_a_client_whose_slow_body_was_refused(path: str):
-    scope = {
-        "type": "http", "http_version": "1.1", "method": "POST", "scheme": "http", "path": path,
-        "raw_path": path.encode(), "query_string": b"", "headers": [(b"content-length", b"1000")],
-        "server": ("127.0.0.1", 80), "client": ("127.0.0.1", 1),
-    }  # fmt: skip
+    of_upload = {"method": "POST", "path": path, "raw_path": path.encode(), "headers": [(b"content-length", b"1000")]}
+    scope = SCOPE | of_upload
 
     async def ready() -> str:
         return ""

@@ -20,6 +20,12 @@ WORDS: Final[dict[str, str]] = {"provision": "provisioning", "deploy": "deployin
 # The protective change of these two controllers is to undo their own, and a pause does not stop it. The Autoscaler's is
 # to scale out, which is just what a person who pauses it wants to stop.
 UNDOING: Final = ("provision", "deploy")
+# A tenant cannot act on the lanes that an Observer's reason names.
+PUBLIC_REASONS: Final[dict[RefusalKind, str]] = {
+    "cell-unstable": "the cell is recovering from a fault; the change continues when it is stable",
+    "cell-unknown": "the state of the cell is being checked; the change continues when it is stable",
+    "verdict-outdated": "the state of the cell is being checked; the change continues when it is stable",
+}
 VERDICT_MAX_AGE: Final = timedelta(seconds=60)  # a verdict not renewed for longer says nothing about the present
 
 
@@ -66,6 +72,11 @@ class Refusal(Struct, frozen=True):
     kind: RefusalKind
     why: str
     again: str
+
+    @property
+    def public_reason(self) -> str:
+        """The reason as tenants read it: without the lanes of a cell."""
+        return PUBLIC_REASONS.get(self.kind, self.why)
 
 
 def refusal_of(controller: ControllerName, view: CellState, *, protective: bool = False) -> Refusal | None:

@@ -290,7 +290,7 @@ def annotate_revision(wait: AnnotateRevision, now: datetime) -> None:
     if open_revisions().filter(id=wait.revision).update(state_reason=wait.reason) and wait.refusal:
         row = PipeRevision.objects.select_related("pipe").get(id=wait.revision)
         outcome = ControlAction.Outcome.REFUSED
-        _note(row, "ramp", now, outcome=outcome, refusal=wait.refusal, reason=wait.reason)
+        _note(row, "ramp", now, outcome=outcome, refusal=wait.refusal.kind, reason=wait.refusal.why)
 
 
 def _ramp(row: PipeRevision) -> Ramp:

@@ -129,7 +129,7 @@ def _set_share(view: PipeAdmission, step: AdmitShare | ReduceAdmission, now: dat
 
 def _store_refusal(view: PipeAdmission, step: AdmitShare | ReduceAdmission, refusal: Refusal, now: datetime) -> None:
     """Store why the step is refused on the admission and, if that is another reason than before, in the audit."""
-    if _annotate(view, f"{view.share} % of its keys are admitted; {refusal.why}"):
+    if _annotate(view, f"{view.share} % of its keys are admitted; {refusal.public_reason}"):
         _note(view, step, now, outcome=ControlAction.Outcome.REFUSED, refusal=refusal.kind, reason=refusal.why)
 
 

@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from controlplane.compute.port import DesiredApplication
 from controlplane.control_topic import missing_records
-from controlplane.interlocks import RefusalKind, refusal_of
+from controlplane.interlocks import Refusal, refusal_of
 from controlplane.provisioner.desired_state import OPEN, DesiredState, wanted_versions
 from controlplane.provisioner.ramping import AdvanceRamp, KeepShare, figures_to_keep, next_step, rollback_reason
 from controlplane.provisioner.snapshot import (
@@ -124,11 +124,11 @@ class SupersedeRevision(Struct, frozen=True):
 
 
 class AnnotateRevision(Struct, frozen=True):
-    """Store on a revision what it waits for. `refusal`: type of the reason, if the interlocks refuse it for now."""
+    """Store on a revision what it waits for, as tenants read it. `refusal`: that of the interlocks behind it."""
 
     revision: int
     reason: str
-    refusal: RefusalKind | None = None
+    refusal: Refusal | None = None
 
 
 ProvisionerAction = (
@@ -263,7 +263,7 @@ def _change(
     """Return the action, unless the interlocks keep the Provisioner from changing the cell now."""
     state = snapshot.states.get(cell.id) if cell else None
     refusal = refusal_of("provision", state, protective=protective) if state else None
-    return _wait(revision, refusal.why, refusal.kind) if refusal else [action]
+    return _wait(revision, refusal.public_reason, refusal) if refusal else [action]
 
 
 def _not_ready(cell: CellSnapshot | None) -> str:
@@ -316,6 +316,6 @@ def _serves(beat: BelievedHeartbeat, cell: CellSnapshot) -> bool:
     return beat.cell == cell.id and beat.epoch == cell.epoch and beat.kind != "driver"
 
 
-def _wait(revision: RevisionSnapshot, reason: str, refusal: RefusalKind | None = None) -> list[ProvisionerAction]:
+def _wait(revision: RevisionSnapshot, reason: str, refusal: Refusal | None = None) -> list[ProvisionerAction]:
     stored = reason[:LONGEST_REASON]
     return [] if revision.reason == stored else [AnnotateRevision(revision.id, stored, refusal)]

@@ -47,7 +47,7 @@ def test_paused_provisioner_informs_admin_and_customer_and_continues_when_resume
     pipe = said_by(whole_box, "tests/e2e/scene.py", "pipe", "waits", receiver.url("/crm"))["pipe"]
     customer.goto(f"{base}/pipes/{pipe}/")
     head = customer.locator("#pipe-head")
-    expect(head).to_contain_text(f"provisioning is paused by admin: {REASON}", timeout=SAID_MS)
+    expect(head).to_contain_text(f"Provisioning is paused by admin: {REASON}.", timeout=SAID_MS)
     said = whole_box.run(sys.executable, "manage.py", "explain", "waits")
     assert f"not now: provisioning is paused by admin: {REASON}; retried when the pause ends" in said.stdout
 

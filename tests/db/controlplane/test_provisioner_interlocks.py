@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 
+from controlplane.interlocks import Refusal
 from controlplane.leases import acquire
 from controlplane.provisioner.act import CellChange, annotate_revision, change_cell, go_live, start_ramp
 from controlplane.provisioner.decide import AnnotateRevision
@@ -60,7 +61,8 @@ def test_pause_between_snapshot_and_action_is_respected(revision: PipeRevision, 
 
 def test_refusal_is_recorded_and_mere_waiting_is_not(revision: PipeRevision):
     annotate_revision(AnnotateRevision(revision.id, "publishing to cell c1"), NOW)
-    annotate_revision(AnnotateRevision(revision.id, "provisioning is paused by admin: audit", refusal="paused"), NOW)
+    refusal = Refusal("cell-unstable", "cell c1 is unstable: process-0 has sent no heartbeat", "when it is stable")
+    annotate_revision(AnnotateRevision(revision.id, refusal.public_reason, refusal), NOW)
     revision.refresh_from_db()
-    assert revision.state_reason == "provisioning is paused by admin: audit"
-    assert audit() == [("ramp", "refused", "provisioning is paused by admin: audit")]
+    assert revision.state_reason == "the cell is recovering from a fault; the change continues when it is stable"
+    assert audit() == [("ramp", "refused", "cell c1 is unstable: process-0 has sent no heartbeat")]

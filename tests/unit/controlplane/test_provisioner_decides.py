@@ -9,7 +9,7 @@ from msgspec import structs
 
 from controlplane.compute.port import DesiredApplication
 from controlplane.control_topic import PublishedRecord
-from controlplane.interlocks import CellState, LeaseView, PauseView, VerdictView
+from controlplane.interlocks import CellState, LeaseView, PauseView, Refusal, VerdictView
 from controlplane.provisioner.decide import (
     AnnotateRevision,
     EnsureTopics,
@@ -349,11 +349,15 @@ def test_plan_of_a_retired_revision_is_still_wanted():
 
 
 def test_unstable_cell_freezes_a_ramp_and_prevents_no_rollback():
-    unwell = CellState("c1", [], None, VerdictView("unstable", ["the lag grows"], NOW, NOW), NOW)
+    unwell = CellState("c1", [], None, VerdictView("unstable", ["process-0 has sent no heartbeat"], NOW, NOW), NOW)
     (found,) = decide(at_a_step(states={"c1": unwell}))
-    assert found == AnnotateRevision(
-        2, "cell c1 is unstable since 2026-11-21 12:00:00 UTC: the lag grows", refusal="cell-unstable"
+    assert isinstance(found, AnnotateRevision)
+    assert found.refusal
+    assert (found.refusal.kind, found.refusal.why) == (
+        "cell-unstable",
+        "cell c1 is unstable since 2026-11-21 12:00:00 UTC: process-0 has sent no heartbeat",
     )
+    assert found.reason == "the cell is recovering from a fault; the change continues when it is stable"
     bad = RampProgress(2, 1, 5, NOW, "", RampFigures(taken=40, failed=12), WELL)
     (found,) = decide(at_a_step(states={"c1": unwell}, ramps={2: bad}))
     assert isinstance(found, RollBack)
@@ -373,7 +377,7 @@ def test_revision_waits_while_provisioning_is_paused_and_names_the_author_of_the
     found = decide(structs.replace(before, heartbeats=all_hold(99)))
     said = "provisioning is paused by admin: audit of the books"
     assert [action for action in found if not isinstance(action, MarkPublished)] == [
-        AnnotateRevision(1, said, refusal="paused")
+        AnnotateRevision(1, said, Refusal("paused", said, "when the pause ends"))
     ]
     once = structs.replace(before, revisions=[revision(1, state, published_offset=found[0].offset, reason=said)])  # type: ignore[union-attr]
     assert decide(structs.replace(once, heartbeats=all_hold(99))) == []

@@ -107,7 +107,7 @@ SECURED := tests/integration/controlplane tests/integration/ingest tests/integra
 	rejected_events spread_keys table_changes table_queries traces)) \
 	$(addprefix tests/faults/test_,$(addsuffix .py,broker changes_in_flight clock_skew crash_points destination_requests \
 	destination_responses destinations disk_full drain failing_destinations invalid_requests isolation kills lookups loss_meter order outage \
-	planted_bugs poison_message postgres_destination region_mirror scaling standby timing truncated_log whole_pipe zombie_lanes))
+	pauses planted_bugs poison_message postgres_destination region_mirror scaling standby timing truncated_log whole_pipe zombie_lanes))
 SECURED_LONG := $(addprefix tests/integration/jobs/test_,$(addsuffix .py,recompute replay shadow)) \
 	$(addprefix tests/faults/test_,$(addsuffix .py,disk_full truncated_log))
 

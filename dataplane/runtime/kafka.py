@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from dataplane.kafka_clients import make_consumer, make_producer
 from dataplane.record_limits import CLIENT_MAX_BYTES
 
 log = logging.getLogger(__name__)
 
-SESSION_TIMEOUT_MS: Final = 6_000  # a killed lane loses its partitions after this
+SESSION_TIMEOUT_MS: Final = 6_000  # a killed lane that does not return loses its partitions after this
 MAX_POLL_INTERVAL_MS: Final = 60_000
+LEAVE_S: Final = 1.0
 ERROR_LOG_S: Final = 10.0
 
 
@@ -63,10 +64,19 @@ def _producer_base(kafka: str, name: str) -> dict[str, Any]:
     }
 
 
-def lane_consumer(kafka: str, group: str, name: str, on_commit: Callable[[Any, list[Any]], None]) -> Consumer:
-    """Return a consumer for lanes: it commits only explicit offsets, and a missing offset is an error, not a reset."""
+def lane_consumer(
+    kafka: str, group: str, name: str, on_commit: Callable[[Any, list[Any]], None], *, instance: str | None = None
+) -> Consumer:
+    """Return a consumer for lanes: it commits only explicit offsets, and a missing offset is an error, not a reset.
+
+    instance: name of a static member (KIP-345). A killed member that returns under it within SESSION_TIMEOUT_MS gets
+              its partitions back at once, without a rebalance; an earlier member of this name is fenced. Close the
+              consumer with `leave_group`.
+    """
+    static = {} if instance is None else {"group.instance.id": instance}
     return make_consumer(
         {
+            **static,
             "bootstrap.servers": kafka,
             "client.id": name,
             "group.id": group,
@@ -87,6 +97,21 @@ def lane_consumer(kafka: str, group: str, name: str, on_commit: Callable[[Any, l
             "on_commit": on_commit,
         }
     )
+
+
+def leave_group(consumer: Consumer) -> None:
+    """Leave the group, so that other members get the partitions at once: `close` alone does not take a static one out.
+
+    The revocation callback runs meanwhile. Without an answer of the broker the call ends after LEAVE_S.
+    """
+    deadline = time.monotonic() + LEAVE_S
+    try:
+        consumer.unsubscribe()
+    except KafkaException as exc:  # after a fatal error; a fenced member has left already
+        log.warning("kafka: %s", exc)
+        return
+    while consumer.memberid() and time.monotonic() < deadline:
+        consumer.poll(0.02)
 
 
 class ErrorLog:

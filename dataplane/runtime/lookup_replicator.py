@@ -32,6 +32,7 @@ CONFIRM_S: Final = 1.0  # interval at which the holder asks for the end of the t
 CHECK_S: Final = 10.0  # interval at which the holder checks that the topic was not recreated
 FULL_S: Final = 30.0  # interval of retries while the store is full
 MOST_REPEATED: Final = 1_000  # rows that are repeated after a confirmation
+_ENDS: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._FATAL)
 READ: Final = 10_000  # records in one transaction
 REQUEST_S: Final = 2.0
 
@@ -196,7 +197,7 @@ class LookupReplicator:
                 if error.code() == KafkaError._PARTITION_EOF:  # the end, also if compaction removed the last records
                     position = message.offset()
                     continue
-                if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION) or error.fatal():
+                if error.code() in _ENDS:
                     raise KafkaException(error)
                 log.warning("look-up tables: %s", error.str())
                 continue

@@ -1,5 +1,6 @@
 """Consumer of a lane on a real broker: it commits nothing automatically, and stops without an offset."""
 
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -10,7 +11,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from confluent_kafka.admin import NewTopic
 
-from dataplane.runtime.kafka import lane_consumer
+from dataplane.runtime.kafka import SESSION_TIMEOUT_MS, lane_consumer, leave_group
+from dataplane.runtime.lanes.context import LaneError
 from dataplane.runtime.lanes.partitions import AssignedPartitions
 from dataplane.runtime.lanes.poison import PoisonTracker
 from dataplane.runtime.lanes.rebalance import Rebalance
@@ -21,6 +23,7 @@ from tests.support.patience import Patience
 
 pytestmark = pytest.mark.kafka_role("cells")
 EVENTS = 20
+SOON_S = SESSION_TIMEOUT_MS / 1_000 / 2
 
 
 @pytest.fixture
@@ -122,3 +125,54 @@ def test_partition_paused_or_stopped_when_lost_is_read_once_assigned_again(
         owned.hold_back(all_full=False)
         assert [message.offset() for message in read(consumer, 2)] == [3, 4]
         assert not owned.trouble
+
+
+class Member:
+    """Static member of a lane's group that notes what it is assigned."""
+
+    def __init__(self, kafka: str, topic: str, instance: str) -> None:
+        self.owned: set[int] = set()
+        self.consumer = lane_consumer(kafka, topic, "lane", lambda *_: None, instance=instance)
+        self.consumer.subscribe([topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
+
+    def owns_within(self, seconds: float) -> bool:
+        """Poll until the partition is assigned or the time is over."""
+        deadline = time.monotonic() + seconds
+        while not self.owned and time.monotonic() < deadline:
+            self.consumer.poll(0.05)
+        return bool(self.owned)
+
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self.owned |= {one.partition for one in partitions}
+        consumer.incremental_assign(partitions)
+
+    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self.owned -= {one.partition for one in partitions}
+        consumer.incremental_unassign(partitions)
+
+
+def test_lane_that_returns_after_a_crash_gets_its_partitions_back_before_its_session_times_out(
+    kafka_servers: str, topic: str, tmp_path: Path
+):
+    """The first consumer stands for a crashed lane: it is never polled again, and its session stays open."""
+    commit(kafka_servers, topic, TopicPartition(topic, 0, 3))
+    crashed = Member(kafka_servers, topic, "process-0")
+    assert crashed.owns_within(40)
+    returned = Member(kafka_servers, topic, "process-0")
+    with closing(crashed.consumer), closing(returned.consumer):
+        assert returned.owns_within(SOON_S)
+        owned, _ = rebalanced(crashed.consumer, topic, tmp_path)
+        with pytest.raises(LaneError, match="fenced"):
+            owned.admit(read(crashed.consumer, EVENTS))
+        leave_group(crashed.consumer)
+
+
+def test_lane_that_leaves_hands_its_partitions_over_before_its_session_times_out(kafka_servers: str, topic: str):
+    commit(kafka_servers, topic, TopicPartition(topic, 0, 3))
+    leaving, other = Member(kafka_servers, topic, "process-0"), Member(kafka_servers, topic, "process-1")
+    with closing(other.consumer):
+        with closing(leaving.consumer):
+            assert leaving.owns_within(40)
+            assert not other.owns_within(SOON_S)
+            leave_group(leaving.consumer)
+        assert other.owns_within(SOON_S)

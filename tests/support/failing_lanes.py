@@ -409,7 +409,9 @@ def in_memory(world: World) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lane_module, "ControlReader", lambda *_: world.control())
         patch.setattr(lane_module, "lane_producer", lambda *_: MemoryKafkaProducer(world.kafka))
-        patch.setattr(lane_module, "lane_consumer", lambda _k, _g, _n, done: MemoryGroupConsumer(world.kafka, done))
+        patch.setattr(
+            lane_module, "lane_consumer", lambda _k, _g, _n, done, **_: MemoryGroupConsumer(world.kafka, done)
+        )
         patch.setattr(lane_module, "CONTROL_EVERY_S", 0.0)
         patch.setattr(checkpoint.Checkpointer.__init__, "__kwdefaults__", {"report_bytes": REPORT_BYTES})
         patch.setattr(retrier_module, "SignalReader", MemorySignalReader)

@@ -81,6 +81,13 @@ class MemoryGroupConsumer:
     def subscribe(self, topics: list[str], *, on_assign: Any, on_revoke: Any, **_: Any) -> None:
         self._subscribed, self._on_assign, self._on_revoke = topics, on_assign, on_revoke
 
+    def unsubscribe(self) -> None:
+        self._check_open()
+        self._subscribed = []
+
+    def memberid(self) -> str | None:
+        return "member" if self._subscribed or self._positions else None
+
     def incremental_assign(self, places: list[Any]) -> None:
         for place in places:
             offset, _ = self._kafka.committed.get((place.topic, place.partition), (0, ""))
@@ -101,6 +108,8 @@ class MemoryGroupConsumer:
 
     def poll(self, _timeout: float) -> MemoryMessage | None:
         self._check_open()
+        if not self._subscribed and self._positions:
+            self._on_revoke(self, self.assignment())
         if not self._is_assigned:
             self._is_assigned = True
             topics = self._subscribed

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from dataplane.ledger.facts import FactBook
 from dataplane.ledger.meta import Headers, MessageMeta
 from dataplane.names import INPUTS_OF, lane_group
-from dataplane.runtime.kafka import SESSION_TIMEOUT_MS, lane_consumer, lane_producer
+from dataplane.runtime.kafka import SESSION_TIMEOUT_MS, lane_consumer, lane_producer, leave_group
 from dataplane.runtime.lanes.checkpoint import Checkpointer, FrozenCheckpoint
 from dataplane.runtime.lanes.context import BUSY_WAIT_S, LaneContext, LaneError, LaneIdentity, LaneWork
 from dataplane.runtime.lanes.envelopes import EnvelopeReader, UnreadableEnvelope
@@ -77,7 +77,9 @@ class Lane:
         self.tally = MessageTally()
         self.lags = LagBook()
         group = lane_group(identity.cell, identity.kind)
-        self._consumer: Consumer = lane_consumer(settings.kafka, group, name, self._committed)
+        # An application's lane is the same member after a crash; another application's lanes must never fence it.
+        instance = f"{name}-{identity.incarnation}"
+        self._consumer: Consumer = lane_consumer(settings.kafka, group, name, self._committed, instance=instance)
         self._checkpointer = Checkpointer(
             cell=identity.cell,
             writer=identity.writer,
@@ -402,6 +404,7 @@ class Lane:
             stack.callback(self._reader.close)
             stack.callback(self._producer.flush, REVOKE_S)
             stack.callback(self._consumer.close)
+            stack.callback(leave_group, self._consumer)
             stack.callback(self._work.close)
 
 

@@ -135,7 +135,7 @@ class AssignedPartitions:
         error = message.error()
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             self.stop(self._slots.of(message), error)
-        elif error.fatal():
+        elif error.code() == KafkaError._FATAL:  # its `fatal()` is False when it comes out of `poll`
             raise LaneError(error.str())
         else:
             log.warning("lane %s: %s", self._writer, error.str())

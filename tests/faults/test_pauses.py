@@ -10,12 +10,14 @@ from collections.abc import Callable
 import pytest
 
 from dataplane.runtime.kafka import SESSION_TIMEOUT_MS
-from tests.faults.test_kills import RATE, SEND_LIMIT, Span, Victim, Victims, check, kill_at_random, replicas, slowdown
+from tests.faults.test_kills import RATE, SEND_LIMIT, Span, Victim, Victims, check, kill_at_random, replicas
 from tests.support.data_plane import DataPlane, until
 from tests.support.sizes import KILLS
 
 log = logging.getLogger(__name__)
-SEEN_S = 2.0  # a delivery that a kill has delayed comes within this time after its lane is back
+SEEN_S = 2.0  # a delivery that a kill has delayed comes within this time after the first one
+# Kafka misses a killed member at the earliest so long after the kill: it may have sent its last heartbeat 1 s before.
+KAFKA_WAITS_S = SESSION_TIMEOUT_MS / 1_000 - 1.0
 
 
 def pause_s(plane: DataPlane, path: str, since_ns: int) -> float:
@@ -46,6 +48,8 @@ def pauses_s(
             until(lambda: plane.receiver.got[path], "the pipe delivers")
             since_ns = time.time_ns()
             kill_at_random(plane, chance, victim, between_s)
+            back_ns = time.time_ns()
+            until(lambda: plane.receiver.got[path][-1].at_ns > back_ns, "the pipe delivers again")  # noqa: B023
             time.sleep(SEEN_S)
             pauses.append(pause_s(plane, path, since_ns))
     check(plane, pipe, sender, kills)
@@ -70,7 +74,7 @@ def lanes_of_the_path(plane: DataPlane) -> Victim:
 def test_killed_lane_continues_before_its_session_times_out(plane: DataPlane):
     """It is the same member of its group as before, so that Kafka does not wait for the killed one."""
     pauses = pauses_s(plane, "lane-pause", lanes_of_the_path(plane), kills=2, between_s=(1.5, 3.5))
-    assert max(pauses) < SESSION_TIMEOUT_MS / 1_000 * slowdown()
+    assert max(pauses) < KAFKA_WAITS_S
 
 
 @pytest.mark.long
@@ -89,4 +93,4 @@ def test_pauses_of_many_kills_are_short(
 ):
     kills = max(KILLS, 4)
     name = f"pauses-{request.node.callspec.id}"
-    assert max(pauses_s(plane, name, victims(plane), kills=kills, between_s=between_s)) < SESSION_TIMEOUT_MS / 1_000
+    assert max(pauses_s(plane, name, victims(plane), kills=kills, between_s=between_s)) < KAFKA_WAITS_S

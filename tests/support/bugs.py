@@ -14,7 +14,17 @@ from typing import Final, NamedTuple
 
 from localbox.settings import ROOT
 
-COPIED: Final = ("controlplane", "dataplane", "mgmt", "platform", "templates", "tests", "manage.py", "pyproject.toml")
+COPIED: Final = (
+    "controlplane",
+    "dataplane",
+    "mgmt",
+    "platform",
+    "templates",
+    "tests",
+    "manage.py",
+    "pyproject.toml",
+    "requirements-dev.lock",
+)
 
 
 class Bug(NamedTuple):

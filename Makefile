@@ -105,7 +105,7 @@ SECURED := tests/integration/controlplane tests/integration/ingest tests/integra
 	$(addprefix tests/integration/test_,$(addsuffix .py,admission body_search comparison control_reader curl_commands \
 	dead_rate documented_programs event_log generated_client lane_consumer live_tail lookup_replicator message_journey operational_events original_bodies page_readers reads_by_offset \
 	rejected_events spread_keys table_changes table_queries traces)) \
-	$(addprefix tests/faults/test_,$(addsuffix .py,broker changes_in_flight clock_skew crash_points destination_requests \
+	$(addprefix tests/faults/test_,$(addsuffix .py,broker bulk changes_in_flight clock_skew crash_points destination_requests \
 	destination_responses destinations disk_full drain failing_destinations invalid_requests isolation kills lookups loss_meter order outage \
 	pauses planted_bugs poison_message postgres_destination region_mirror scaling standby timing truncated_log whole_pipe zombie_lanes))
 SECURED_LONG := $(addprefix tests/integration/jobs/test_,$(addsuffix .py,recompute replay shadow)) \

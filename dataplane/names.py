@@ -44,6 +44,7 @@ Purpose = Literal[
     "lake",
     "process-slow",
     "sequence",
+    "bulk",
 ]
 PURPOSES: Final[tuple[Purpose, ...]] = get_args(Purpose)
 # Topics with one partition, because their readers need one total order.
@@ -76,7 +77,13 @@ INPUTS_OF: Final[dict[LaneKind, tuple[Purpose, ...]]] = {
 }
 
 # The Structured Streaming queries that may run next to a cell's lanes, and the topic that each reads.
-QUERY_INPUTS: Final[dict[str, Purpose]] = {"dedup": "dedup", "windows": "taps", "lake": "lake", "sequence": "sequence"}
+QUERY_INPUTS: Final[dict[str, Purpose]] = {
+    "dedup": "dedup",
+    "windows": "taps",
+    "lake": "lake",
+    "sequence": "sequence",
+    "bulk": "bulk",
+}
 
 ALL_KEYS_PERCENT: Final = 100  # share of a pipe's keys, in percent
 UNKNOWN_SHARE: Final = 0  # stands for a share that is not known yet

@@ -16,7 +16,7 @@ from controlplane.observer.verdict import (
     ObservedHeartbeat,
     judge,
 )
-from dataplane.ledger.facts import INGEST, SLOW
+from dataplane.ledger.facts import BULK, INGEST, SLOW
 from dataplane.ledger.sketch import GAMMA, P95, LagSketch
 from dataplane.names import ENTRANCE, PROCESS_NODES
 from mgmt.ledger.queries.bucket_range import bucket_at
@@ -82,7 +82,7 @@ def _lost(now: datetime) -> dict[str, int]:
 def _behind_us(now: datetime) -> dict[str, int]:
     """Return the wait for process by cell: p95 of the slowest pipe in this minute and the one before.
 
-    Pipes in the slow lane are left out: their messages wait so that those of other pipes do not.
+    Pipes in the slow lane or in bulk execution are left out: their messages wait so that those of other pipes do not.
     """
     minute = bucket_at(now)
     sketches: dict[tuple[str, str], LagSketch] = defaultdict(LagSketch)
@@ -95,8 +95,9 @@ def _behind_us(now: datetime) -> dict[str, int]:
         for (pipe, node), arrived in list(sketches.items())
         if node != INGEST and arrived.count and sketches[pipe, INGEST].count
     }
-    diverted = FactRow.objects.filter(bucket__gte=minute - 1, bucket__lte=minute, pipe_id__in=waited, detail=SLOW)
-    for pipe in set(diverted.filter(node=ENTRANCE).values_list("pipe_id", flat=True)):
+    facts = FactRow.objects.filter(bucket__gte=minute - 1, bucket__lte=minute, pipe_id__in=waited)
+    diverted = facts.filter(node=ENTRANCE, detail__in=(SLOW, BULK))
+    for pipe in set(diverted.values_list("pipe_id", flat=True)):
         del waited[pipe]
     return _by_cell(waited, max, now - timedelta(minutes=2))
 

@@ -27,7 +27,7 @@ class SealProgress(Struct, frozen=True):
 
     ends:   by partition, the end of the ingest topics when the bucket ended
     reach:  by partition, the highest offset with a unit of the bucket, on the topics that must be read before the seal:
-            egress, slow, lake, process-slow, and those around dedup
+            egress, slow, lake, process-slow, bulk, and those around dedup
     passed: by partition, the offset below which its lanes have settled everything
     """
 

@@ -12,7 +12,7 @@ from mgmt.models import HighOffset, PipeMigration, Topic
 from mgmt.pipes.queries.pipes import must_keep_order
 
 # Topics to which process lanes write the messages that they have read; retries stay on theirs and delay no migration.
-READ_LATER = ("process-slow", "egress", "slow")
+READ_LATER = ("process-slow", "bulk", "egress", "slow")
 IN_ORDER = "retry-out"  # but retries of an ordered destination block here all messages behind them
 
 

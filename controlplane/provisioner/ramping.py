@@ -23,6 +23,7 @@ class RampProgress(Struct, frozen=True):
 
     share:  percent of the keys that the ramping revision has
     stable: figures of the stable revision at this step, or, if it gets no messages any more, at its last step with some
+    changes_execution: one of the two has bulk execution, so that their lags cannot be compared
     """
 
     revision: int
@@ -32,6 +33,7 @@ class RampProgress(Struct, frozen=True):
     held_by: str
     ramping: RampFigures
     stable: RampFigures
+    changes_execution: bool = False
 
 
 class AdvanceRamp(Struct, frozen=True):
@@ -56,7 +58,7 @@ def rollback_reason(ramp: RampProgress, policy: RampPolicy) -> str:
         return f"{ours.lost} of its {ours.taken} messages were lost {here}; {_stable(ramp, theirs.lost)}"
     if ours.stuck and not theirs.stuck:
         return f"{ours.stuck} of its {ours.taken} messages have not reached the route {here}; {_stable(ramp, 0)}"
-    if _is_slow(ours, theirs, policy):
+    if not ramp.changes_execution and _is_slow(ours, theirs, policy):
         return (
             f"its p95 from ingest to the end of the steps is {_ms(ours.p95_us)} {here}; "
             f"that of revision {ramp.stable_number} is {_ms(theirs.p95_us)}"

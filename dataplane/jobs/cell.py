@@ -16,6 +16,7 @@ from typing import Final
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
+from dataplane.jobs.bulk import BulkQuery
 from dataplane.jobs.dedup import DedupQuery
 from dataplane.jobs.driver_decisions import STABLE_S, LaneName, back_off_s, driver_decision, free_slots
 from dataplane.jobs.lake import LakeQuery
@@ -41,7 +42,7 @@ log = logging.getLogger("cell")
 TURN_S: Final = 0.5
 CATCH_UP_S: Final = 10.0
 QUERIES_END_S: Final = 10.0
-QUERIES: Final[tuple[Query, ...]] = (DedupQuery(), WindowsQuery(), LakeQuery(), SequenceQuery())
+QUERIES: Final[tuple[Query, ...]] = (DedupQuery(), WindowsQuery(), LakeQuery(), SequenceQuery(), BulkQuery())
 END_S: Final = 35.0  # a lane drains for 25 s and reports for 5 s
 
 

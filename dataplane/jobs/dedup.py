@@ -211,12 +211,18 @@ def kafka_rows(spark: SparkSession, start: QueryStart, purpose: Purpose, most_ro
     )
 
 
-def start_stream(results: DataFrame, start: QueryStart, query: str, write: Callable[[DataFrame, int], object]) -> Any:
-    """Start a query that passes each batch of results to `write`; return Spark's StreamingQuery."""
+def start_stream(
+    results: DataFrame, start: QueryStart, query: str, write: Callable[[DataFrame, int], object], *, every_ms: int = 0
+) -> Any:
+    """Start a query that passes each batch of results to `write`; return Spark's StreamingQuery.
+
+    every_ms: a batch begins at most so often; 0 as soon as there are records
+    """
     return (
         results.writeStream.queryName(f"{start.cell.cell}-{query}")
         .option("checkpointLocation", start.checkpoint)
         .outputMode("append")
         .foreachBatch(write)
+        .trigger(processingTime=f"{every_ms} milliseconds")
         .start()
     )

@@ -178,14 +178,21 @@ class TapTicker:
     """The clock: a thread that reports on the taps topic up to which time all ingested events have been tapped.
 
     Each partition has its own clock records, because a reader knows only that it has read what precedes one.
-    It reads the end offsets of the ingest topic and waits until the process lanes have committed them: the taps of
-    these events are then stored. Messages that dedup judges return to the ingest topic, so it waits for them, too.
+    It reads the end offsets of the ingest topic and waits until the process lanes have committed them, and the slow
+    lane and the bulk query what these have passed on: the taps of these events are then stored. Messages that dedup
+    judges return to the ingest topic, so it waits for them, too.
     """
 
     def __init__(self, start: QueryStart) -> None:
         self._cell, kafka = start.cell, start.settings.kafka
         self._reporter = QueryLedgerReporter(kafka, self._cell.cell, "windows-clock")
-        self._readers = {group: make_offset_client(kafka, group) for group in self._groups()}
+        cell, topics = self._cell.cell, self._cell.topics
+        stages = [(lane_group(cell, "process"), topics["ingest"])]
+        stages += [(lane_group(cell, "process-slow"), topics["process-slow"])] if "process-slow" in topics else []
+        stages += [(query_group(cell, "bulk"), topics["bulk"])] if "bulk" in topics else []
+        self._stages = stages
+        self._dedup = query_group(cell, "dedup")
+        self._readers = {group: make_offset_client(kafka, group) for group in (*dict(stages), self._dedup)}
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="windows-clock", daemon=True)
         self._thread.start()
@@ -194,9 +201,6 @@ class TapTicker:
         """Stop the thread; wait up to 30 s for it to end."""
         self._ending.set()
         self._thread.join(30)
-
-    def _groups(self) -> tuple[str, str]:
-        return lane_group(self._cell.cell, "process"), query_group(self._cell.cell, "dedup")
 
     def _run(self) -> None:
         while not self._ending.wait(TICK_S):
@@ -215,9 +219,11 @@ class TapTicker:
 
     def _all_settled(self) -> bool:
         """Wait until the records now on the topics have been settled; return False if the query ends before that."""
-        lanes, dedup = self._groups()
-        ingest, asked = self._cell.topics["ingest"], self._cell.topics["dedup"]
-        return self._passed(lanes, ingest) and self._passed(dedup, asked) and self._passed(lanes, ingest)
+        asked = self._cell.topics["dedup"]
+        return self._steps_passed() and self._passed(self._dedup, asked) and self._steps_passed()
+
+    def _steps_passed(self) -> bool:
+        return all(self._passed(group, topic) for group, topic in self._stages)
 
     def _passed(self, group: str, topic: TopicRecord) -> bool:
         reader = self._readers[group]

@@ -14,6 +14,7 @@ from pyroaring import BitMap64
 from dataplane.ledger.facts import (
     ACKED,
     ASKED,
+    BULK,
     DEDUP,
     EXPLODED,
     INGEST,
@@ -251,7 +252,7 @@ def _upstream_bins(books: BucketFacts, sent: UnitSet, through: UnitSet) -> Bins:
     # Released and redriven units return through the ingest topic.
     entrance = _state_after_rounds(books, rounds, back_on="ingest")
     known[Bin.HELD] = entrance.held
-    queued = (due - _passed_units(books, "ingest")) | _in_dedup(books) | _in_slow_lane(books)
+    queued = (due - _passed_units(books, "ingest")) | _in_dedup(books) | _before_later_steps(books)
     known[Bin.QUEUED] = queued | entrance.waiting
     known[Bin.LOST] = due
     return _first_match(known, due)
@@ -286,11 +287,15 @@ def _in_dedup(books: BucketFacts) -> UnitSet:
     return _facts(books, DEDUP, Fact.SENT, ASKED)
 
 
-def _in_slow_lane(books: BucketFacts) -> UnitSet:
-    """Return units sent to the slow process lane, while it may still have them."""
-    if _has_passed(books, "process-slow"):
-        return UnitSet()
-    return _facts(books, ENTRANCE, Fact.SENT, SLOW)
+def _before_later_steps(books: BucketFacts) -> UnitSet:
+    """Return units sent to the slow process lane or the bulk query, while these may still have them."""
+    passed_on: tuple[tuple[Purpose, str], ...] = (("process-slow", SLOW), ("bulk", BULK))
+    return union(
+        pair
+        for purpose, detail in passed_on
+        if not _has_passed(books, purpose)
+        for pair in _facts(books, ENTRANCE, Fact.SENT, detail).items()
+    )
 
 
 class _Round(Struct, frozen=True):

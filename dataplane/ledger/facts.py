@@ -14,6 +14,7 @@ INGEST: Final = "ingest"
 PROCESS: Final = "process"  # passed every stage up to route: replaces one fact per stage
 ACKED: Final = "acked"  # detail of sent at ingest: Kafka has confirmed the record
 SEEN: Final = "seen"  # detail of sent at ingest: a process lane has read it
+BULK: Final = "bulk"  # detail of sent at normalize: passed to the bulk query
 SLOW: Final = "slow"  # detail of sent at a destination, or at normalize: passed to the slow lane
 LOG: Final = "log"  # records of the ingest topic: the details of sent are `acked/<producer>` and `seen/<producer>`
 REUSED: Final = "reused"  # detail of sent at the log: this offset had been reported for another record before

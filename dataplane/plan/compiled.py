@@ -68,6 +68,7 @@ class CompiledPlan:
     originals:     destinations that get the bodies of forms and XML as they were received
     parts:         maximum number of steps, look-ups and conditions that one message runs, each with its own cost limit;
                    those after an explode count once
+    is_bulk:       True if a query runs the steps, in batches
     may_take_long: True if one message may take longer than a lane's time budget, so that its CPU time is watched
     """
 
@@ -105,6 +106,7 @@ class CompiledPlan:
             + (self.route.parts if self.route is not None else 0)
             + sum(stage.before.parts for stage in self.transform.values())
         )
+        self.is_bulk = spec.execution == "bulk"
         self.may_take_long = self.parts > MANY_PARTS or self.normalize.explodes
 
 

@@ -9,6 +9,7 @@ _NEEDED_BY: Final[Mapping[str, Callable[[PipeSpec], bool]]] = {
     "dedup": lambda spec: spec.dedup is not None,
     "windows": lambda spec: bool(spec.windows),
     "sequence": lambda spec: any(source.sequence for source in spec.sources.values()),
+    "bulk": lambda spec: spec.execution == "bulk",
     "lake": lambda spec: any(isinstance(to, LakeDestination) for to in spec.destinations.values()),
 }
 

@@ -13,7 +13,6 @@ from dataplane.ledger.facts import (
     LATE,
     PROCESS,
     SEEN,
-    SLOW,
     Fact,
     FactBook,
     FactKey,
@@ -35,7 +34,6 @@ _SEEN: Final = FactKey(INGEST, Fact.SENT, SEEN)
 _ASKED: Final = FactKey(DEDUP, Fact.SENT, ASKED)
 _THROUGH: Final = FactKey(PROCESS, Fact.SENT)
 _SLICES: Final = {"normalize": Slice.NORMALIZE, "enrich": Slice.ENRICH, "route": Slice.ROUTE}
-_DIVERTED: Final = FactKey(ENTRANCE, Fact.SENT, SLOW)
 
 
 class MessageRun:
@@ -102,9 +100,9 @@ class MessageRun:
         """Note that a message is held before the steps, in the round of its meta."""
         self._add(FactKey(ENTRANCE, Fact.HELD, str(meta.attempt)), meta)
 
-    def diverted(self, meta: MessageMeta) -> None:
-        """Note that a message is sent to the slow lane, before the steps."""
-        self._add(_DIVERTED, meta)
+    def diverted(self, meta: MessageMeta, to: str) -> None:
+        """Note that a message is sent to the slow lane or the bulk query, before the steps; `to`: SLOW or BULK."""
+        self._add(FactKey(ENTRANCE, Fact.SENT, to), meta)
 
     def filtered(self, node: str, why: str, meta: MessageMeta) -> None:
         """Note that the tenant's own rule ends a unit at `node`."""

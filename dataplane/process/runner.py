@@ -6,14 +6,14 @@ the runs is in work.py.
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from dataplane.causes import Cause
 from dataplane.ledger.breakdown import Slice
 from dataplane.ledger.deadletter import DeadLetterReason
 from dataplane.ledger.meta import META_HEADER, encode_meta, without_original
 from dataplane.ledger.units import dense
-from dataplane.names import ENTRANCE, INPUTS_OF, transform_node
+from dataplane.names import ENTRANCE, transform_node
 from dataplane.plan import CompiledPlan, StageError
 from dataplane.plan.about import about
 from dataplane.plan.enrich import CompiledEnrich
@@ -45,6 +45,14 @@ MOST_LOGGED: Final = 1_000  # internal errors by pipe, revision and place
 log = logging.getLogger(__name__)
 
 
+class Diversion(NamedTuple):
+    """Topic partition from which messages are run instead. `fact`: detail of the fact that they were sent there."""
+
+    topic: str
+    partition: int
+    fact: str
+
+
 class Runner:
     """Executor of plans. It produces records with the run as their token; the receiver of the tokens closes the run."""
 
@@ -53,9 +61,8 @@ class Runner:
         topics = lane.cell.topics
         self._egress = topics["egress"]
         self._letters = DeadLetterWriter(lane.producer, topics["dead"].name)
-        (source,) = INPUTS_OF[lane.identity.kind]
-        self._input = topics[source].name
-        self._slow = topics["process-slow"].name if "process-slow" in topics else ""
+        (self._input,) = lane.slots.topics
+        self.bulk = topics.get("bulk")
         self._asking = DedupRequests(lane.producer, topics["dedup"].name if "dedup" in topics else "")
         self._taps = TapWriter(lane.producer, topics.get("taps"))
         self._sequence = SequenceTaps(lane.producer, topics["sequence"].name if "sequence" in topics else "")
@@ -88,7 +95,11 @@ class Runner:
         record = self._lane.table.pipe(pipe)
         if table := TenantRows(pinned, record.tenant if record else "").unknown(plan.enrich.tables):
             return f"The look-up table {table!r} has not been loaded yet."
-        return "Its cell is being upgraded for dedup, windows or sequences." if self._lacks_topic(plan) else ""
+        return (
+            "Its cell is being upgraded for dedup, windows, sequences or bulk execution."
+            if self._lacks_topic(plan)
+            else ""
+        )
 
     def begun(self, group: FlowGroup, items: list[ProcessItem], clock: SteadyClock) -> MessageRun:
         """Return a new run of these messages."""
@@ -167,23 +178,23 @@ class Runner:
         for item in self._holding.hold(run, items):
             self.dead_letter(run, ENTRANCE, item, StageError(Cause.TOO_LARGE, "the message is too large to be held"))
 
-    def divert(self, run: MessageRun, items: Sequence[ProcessItem], partition: int) -> None:
-        """Produce each item to the slow topic unchanged, with its position; dead-letter one that is too large."""
+    def divert(self, run: MessageRun, items: Sequence[ProcessItem], to: Diversion) -> None:
+        """Produce each item to another topic unchanged, with its position; dead-letter one that is too large."""
         self._tap_sequence(run, items, self._plans.find(run.pipe, items[0].meta.revision))
         run.through = []
         run.owed += 1
         stopwatch = run.leave(Slice.PROCESS_QUEUE)
-        produce_group = self._lane.producer.begin_group(self._slow, run)
+        produce_group = self._lane.producer.begin_group(to.topic, run)
         for item in items:
             item.meta.stopwatch = run.leave_again(item, Slice.PROCESS_QUEUE) if item.back else stopwatch
             judged = [JUDGED] if item.judged else []
             headers = [(META_HEADER, encode_meta(item.meta)), *item.headers[1:], *judged]
             try:
-                produce_group.send(item.original, item.message.key(), partition, headers)
+                produce_group.send(item.original, item.message.key(), to.partition, headers)
             except RecordTooLargeError as exc:
                 self.dead_letter(run, ENTRANCE, item, StageError(Cause.TOO_LARGE, str(exc)))
             else:
-                run.diverted(item.meta)
+                run.diverted(item.meta, to.fact)
         produce_group.close()
 
     def _tap_sequence(self, run: MessageRun, items: Sequence[ProcessItem], plan: CompiledPlan | None) -> None:
@@ -218,6 +229,7 @@ class Runner:
             (plan.dedup and not self._asking.topic)
             or (plan.windows and self._taps.topic is None)
             or (plan.sequences and not self._sequence.topic)
+            or (plan.is_bulk and self.bulk is None)
         )
 
     def _normalize(self, run: MessageRun, plan: CompiledPlan, items: list[ProcessItem]) -> list[ProcessItem]:

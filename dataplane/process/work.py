@@ -13,9 +13,10 @@ from typing import Any, Final
 from confluent_kafka import Message
 
 from dataplane.causes import Cause
+from dataplane.ledger.facts import BULK, SLOW
 from dataplane.ledger.meta import Headers, MessageMeta
 from dataplane.ledger.units import partition_base, place_of
-from dataplane.plan import StageError
+from dataplane.plan import CompiledPlan, StageError
 from dataplane.process.admission import NOTE_BYTES, ProcessAdmission, stretches
 from dataplane.process.dedup import verdict_of
 from dataplane.process.dependencies import Dependencies
@@ -25,7 +26,7 @@ from dataplane.process.holding import HoldPolicy
 from dataplane.process.item import ProcessItem, item_of, offset_of
 from dataplane.process.ramps import RampBooks
 from dataplane.process.run import MessageRun
-from dataplane.process.runner import Runner
+from dataplane.process.runner import Diversion, Runner
 from dataplane.process.slow_topic import KafkaSlowTopic
 from dataplane.process.traces import ProcessTracing
 from dataplane.runtime.clock import SteadyClock
@@ -58,8 +59,12 @@ class _Bases(dict[int, int]):
 class ProcessWork:
     """Runs messages in turn and settles them when all records that they produced are stored."""
 
-    def __init__(self, lane: LaneContext, lookups: Lookups) -> None:
-        """`lookups`: the lane's look-up tables, closed with it."""
+    def __init__(self, lane: LaneContext, lookups: Lookups, *, is_bulk: bool = False) -> None:
+        """Create the work of a lane.
+
+        lookups: the lane's look-up tables, closed with it
+        is_bulk: a query runs this work, on messages that lanes have passed on
+        """
         self._lane = lane
         self._lookups = lookups
         ingest = lane.cell.topics["ingest"]
@@ -69,15 +74,16 @@ class ProcessWork:
         self._traces = None if lane.tracing is None else ProcessTracing(lane.tracing, ingest.name)
         self._runner = Runner(lane, self._holding, self._ramps, self._traces)
         self._flows: dict[FlowKey, PipeFlow] = {}
-        self._is_slow = lane.identity.kind == "process-slow"  # it runs diverted messages, at any cost
+        self._is_bulk = is_bulk
+        self._is_later = is_bulk or lane.identity.kind == "process-slow"  # it runs diverted messages, at any cost
         self._admission = ProcessAdmission(lane)
         self._dependencies = Dependencies(lane, self._admission, self._missing)
         self._detours: SlowLaneDetours | None = None
-        if not self._is_slow and "process-slow" in lane.cell.topics:  # a cell of an earlier release has no such topic
-            topic = lane.cell.topics["process-slow"].name
-            slow = KafkaSlowTopic(lane.settings.kafka, lane.identity.cell, topic)
+        if not self._is_later and "process-slow" in lane.cell.topics:  # a cell of an earlier release has no such topic
+            self._slow = lane.cell.topics["process-slow"].name
+            slow = KafkaSlowTopic(lane.settings.kafka, lane.identity.cell, self._slow)
             self._detours = SlowLaneDetours(lane, slow, self._flows)
-        if not self._is_slow:
+        if not self._is_later:
             lane.keep_notes(self._note, self._recall)
         self._turns: FairQueue[FlowKey] = FairQueue(QUANTUM_NS, self._weight)
         self._costs: defaultdict[str, FlowCost] = defaultdict(FlowCost)
@@ -92,7 +98,7 @@ class ProcessWork:
         bases, groups = self._bases, defaultdict[_Shared, list[ProcessItem]](list)
         watched: Collection[str] = self._admission.pipes
         gated = defaultdict[FlowKey, list[ProcessItem]](list)
-        if self._is_slow:
+        if self._is_later:
             watched = _NOBODY  # diverted messages have been admitted
         for message, meta, headers in self._lane.read_all(messages):
             origin = partition = message.partition()
@@ -100,7 +106,7 @@ class ProcessWork:
                 item = self._returned(message, meta, headers)
                 if item is None:
                     continue
-                if self._is_slow:
+                if self._is_later:
                     origin = place_of(meta.position).partition
             else:
                 meta.position = bases[partition] + message.offset()
@@ -110,7 +116,7 @@ class ProcessWork:
                 gated[meta.pipe, partition].append(item)
             else:
                 groups[meta.pipe, meta.revision, meta.bucket, partition, origin, meta.through].append(item)
-        for shared, items in groups.items() if not self._is_slow else ():  # diverted messages were counted before
+        for shared, items in groups.items() if not self._is_later else ():  # diverted messages were counted before
             self._count(shared[0], items)
         for group, items in self._in_order(groups):
             self._put(group, items)
@@ -137,7 +143,7 @@ class ProcessWork:
         for (pipe, partition), of_flow in flows.items():
             if len(of_flow) > 1 and any(self._runner.keeps_order(group) for group, _ in of_flow):
                 items = sorted((item for _, some in of_flow for item in some), key=offset_of)
-                due += _runs_of(pipe, partition, items, is_slow=self._is_slow)
+                due += _runs_of(pipe, partition, items, is_later=self._is_later)
             else:
                 due += of_flow
         return due
@@ -213,7 +219,7 @@ class ProcessWork:
             self._try_waiting()
             # this also reports the pipes, so that the control plane pauses them
             overdue = self._dependencies.overdue(self._waiting, now_s)
-            if not self._is_slow:  # a slow lane has no gate to keep the order: messages wait on
+            if self._is_bulk or not self._is_later:  # a slow lane has no gate to keep the order: messages wait on
                 self._hold_waiting(overdue)
         self._dependencies.poll(now_s)
         self._lane.held_pipes = len(self._dependencies.held)
@@ -235,7 +241,9 @@ class ProcessWork:
             self._empty(flow)
         for (pipe, partition), items in found.items():
             ordered = sorted(items, key=offset_of)
-            self._hold(pipe, partition, self._admission.hold_back(pipe, partition, ordered))
+            self._hold(
+                pipe, partition, ordered if self._is_bulk else self._admission.hold_back(pipe, partition, ordered)
+            )
 
     def _empty(self, flow: PipeFlow) -> None:
         """Remove all messages from a flow."""
@@ -268,19 +276,18 @@ class ProcessWork:
     def _run_flow(self, flow: PipeFlow, credit_ns: float, pinned: LookupTables, clock: SteadyClock) -> int:
         """Run or divert the next messages of a flow; return their cost in ns of CPU."""
         pipe, cost = flow.key[0], self._costs[flow.key[0]]
-        slow_partition = self._slow_partition(flow)
-        most = (
-            MOST_AT_ONCE if slow_partition is not None else cost.chunk(self._runner.plan(flow.parts[0][0]), credit_ns)
-        )
+        plan = self._runner.plan(flow.parts[0][0])
+        diversion = None if self._is_later else self._diversion(flow, plan)
+        most = MOST_AT_ONCE if diversion is not None else cost.chunk(plan, credit_ns)
         group, items = flow.take(most)
         self._queued -= len(items)
         began_ns = time.thread_time_ns()
-        if slow_partition is None:
+        if diversion is None:
             is_run = self._run(flow, group, items, pinned, clock)
         else:
             is_run = False
             run = self._runner.begun(group, items, clock)
-            self._runner.divert(run, items, slow_partition)
+            self._runner.divert(run, items, diversion)
             self._await(run, flow)
         cost_ns = time.thread_time_ns() - began_ns
         if is_run:
@@ -290,11 +297,14 @@ class ProcessWork:
         self._lane.usage.add(pipe, 0, 0, cost_ns)
         return cost_ns
 
-    def _slow_partition(self, flow: PipeFlow) -> int | None:
-        """Return the partition of the slow topic that a flow's messages are produced to; None if they run here."""
-        if self._detours is None or self._detours.state(flow.key) is not State.SLOW:
-            return None
-        return self._detours.partition(flow.tenant)
+    def _diversion(self, flow: PipeFlow, plan: CompiledPlan | None) -> Diversion | None:
+        """Return where the next messages of a flow run; None if they run here."""
+        if self._detours is not None and self._detours.state(flow.key) is State.SLOW:
+            return Diversion(self._slow, self._detours.partition(flow.tenant), SLOW)
+        bulk = self._runner.bulk
+        if plan is not None and plan.is_bulk and bulk is not None:
+            return Diversion(bulk.name, flow.parts[0][0].origin % bulk.partitions, BULK)
+        return None
 
     def _await(self, run: MessageRun, flow: PipeFlow) -> None:
         """Release the run's own token: all its records are produced, and it ends when they are stored."""
@@ -428,11 +438,11 @@ class ProcessWork:
 
 
 def _runs_of(
-    pipe: str, partition: int, items: list[ProcessItem], *, is_slow: bool
+    pipe: str, partition: int, items: list[ProcessItem], *, is_later: bool
 ) -> Iterable[tuple[FlowGroup, list[ProcessItem]]]:
     """Yield consecutive items that may run together, with their group."""
     for stretch in stretches(items):
-        if not is_slow:
+        if not is_later:
             yield _group_of(pipe, partition, stretch), stretch
             continue
         for origin, some in groupby(stretch, lambda item: place_of(item.meta.position).partition):

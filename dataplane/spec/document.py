@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dataplane.spec.checks import check_effort, check_routes, check_steps
 from dataplane.spec.dedup import DedupSpec, check_dedup
@@ -22,12 +22,14 @@ from dataplane.spec.storage import TableDestination, TopicDestination
 from dataplane.spec.windows import Windows, WindowSpec, check_windows
 
 Steps = Annotated[list[Step], Meta(max_length=100)]
+Execution = Literal["lanes", "bulk"]
 
 
 class PipeSpec(Struct, forbid_unknown_fields=True, frozen=True):
     """One revision of a pipe: from `sources`, through `normalize` and `enrich`, to the `destinations` of its `routes`.
 
     Without routes a message is sent to all of them. `transform` holds steps for one destination only, after the route.
+    `execution` says what runs the steps: lanes, in milliseconds, or a Structured Streaming query, in batches.
     """
 
     sources: Annotated[dict[Name, SourceSpec], Meta(min_length=1, max_length=20)]
@@ -39,6 +41,7 @@ class PipeSpec(Struct, forbid_unknown_fields=True, frozen=True):
     enrich: Enrichments = []
     dedup: DedupSpec | None = None
     windows: Windows = {}
+    execution: Execution | UnsetType = UNSET
 
 
 def parse_pipe_spec(document: Mapping[str, Any] | bytes) -> PipeSpec:
@@ -86,6 +89,17 @@ def _check(spec: PipeSpec) -> None:
     if spec.routes is not None:
         check_routes(spec.routes, spec.destinations)
     _check_original_bodies(spec)
+    _check_execution(spec)
+
+
+def _check_execution(spec: PipeSpec) -> None:
+    """Refuse bulk execution for destinations that events of a key must reach in order. Raises SpecError.
+
+    An event that lanes run may overtake one that still waits for its batch.
+    """
+    for name, to in spec.destinations.items():
+        if spec.execution == "bulk" and (to.ordered or (isinstance(to, TopicDestination) and to.compacted)):
+            raise SpecError("$.execution", f"needs lanes: the destination {name} keeps the order of each key")
 
 
 def _check_compacted(spec: PipeSpec) -> None:

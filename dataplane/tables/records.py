@@ -325,7 +325,7 @@ MAX_SUBJECT_BYTES: Final = 512 * 1024  # of the documents in one SubjectRecord
 TYPE_IN_FIELD: Final = "field:"  # before a path, in `type_from`
 TYPE_IN_HEADER: Final = "header:"  # before a name, in `type_from`
 # Kinds of lanes and topics that the first release with this wire version did not have; add new kinds here, too.
-LATER_KINDS: Final = frozenset({"process-slow", "sequence"})
+LATER_KINDS: Final = frozenset({"process-slow", "sequence", "bulk"})
 # Kinds of records, as on the wire.
 KINDS: Final = [str(kind.__struct_config__.tag) for kind in get_args(Record)]
 

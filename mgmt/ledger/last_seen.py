@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from dataplane.ledger.bins import OVERWRITTEN, BucketFacts
-from dataplane.ledger.facts import ACKED, DEDUP, EXPLODED, PROCESS, SEEN, SLOW, Fact, FactKey
+from dataplane.ledger.facts import ACKED, BULK, DEDUP, EXPLODED, PROCESS, SEEN, SLOW, Fact, FactKey
 from dataplane.ledger.trace import facts_in_order, last_node
 
 _PASSED: Final = "passed its offset and reported nothing further."
@@ -16,6 +16,7 @@ _BY_FACT: Final = {
     (Fact.SENT, ACKED): "accepted by ingest. The process lanes passed its offset without reading it.",
     (Fact.SENT, SEEN): "read by a process lane, which reported nothing further.",
     (Fact.SENT, SLOW): f"passed to the slow lane, which {_PASSED}",
+    (Fact.SENT, BULK): f"passed to bulk execution, which {_PASSED}",
     (Fact.SENT, EXPLODED): f"created by an explode step. The process lanes {_PASSED}",
     (Fact.PARKED, ""): "scheduled for a retry. The retrier passed its offset and has no record of it.",
     (Fact.RELEASED, ""): "returned by the retrier. The retry lane passed its offset without reading it.",

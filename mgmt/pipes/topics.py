@@ -17,6 +17,7 @@ RETENTION_MS: Final[dict[Purpose, int]] = {
     "egress": 7 * DAY_MS,
     "slow": 7 * DAY_MS,
     "process-slow": 7 * DAY_MS,
+    "bulk": 7 * DAY_MS,
     "retry-in": 14 * DAY_MS,
     **dict.fromkeys(DELAYS_S, 14 * DAY_MS),
     "retry-out": 14 * DAY_MS,

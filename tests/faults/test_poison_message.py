@@ -11,19 +11,21 @@ from tests.support.messages import dead_letters
 
 
 @pytest.mark.timeout(1_200)
-def test_event_that_kills_its_lane_is_dead_lettered_and_the_rest_is_delivered(plane: DataPlane):
-    key = plane.add_pipe("deadly", {"crm": {"url": plane.receiver.url("/deadly")}})
+@pytest.mark.parametrize("execution", ["lanes", "bulk"])
+def test_event_that_kills_its_lane_is_dead_lettered_and_the_rest_is_delivered(plane: DataPlane, execution: str):
+    pipe = f"deadly-{execution}"
+    key = plane.add_pipe(pipe, {"crm": {"url": plane.receiver.url(f"/{pipe}")}}, execution=execution)
     events = [{"n": n, "note": "kills-its-lane" if n == 7 else ""} for n in range(20)]
     status, _, text = plane.post(key, json.dumps(events).encode())
     assert status == 202
     positions = [item["position"] for item in json.loads(text)["items"]]
 
-    whole = plane.settled("deadly", set(positions), 240)
+    whole = plane.settled(pipe, set(positions), 240)
     assert whole.upstream(Bin.DEAD) == {positions[7]}
     assert whole.at("crm", Bin.DELIVERED) == set(positions) - {positions[7]}
-    got = Counter(received.position for received in plane.receiver.got["/deadly"])
+    got = Counter(received.position for received in plane.receiver.got[f"/{pipe}"])
     assert got == Counter(set(positions) - {positions[7]}), "each is delivered exactly once"
-    (letter,) = dead_letters(plane, "deadly")
+    (letter,) = dead_letters(plane, pipe)
     assert (letter.position, letter.cause) == (positions[7], "crashes-lane")
     assert json.loads(letter.body) == events[7]
     assert not plane.offsets.fell

@@ -24,7 +24,7 @@ from tests.support.replay_campaign import (
     history_of,
     kill,
     records,
-    replay_workers,
+    task_workers,
     unexplained,
 )
 from tests.support.sizes import REPLAY_EVENTS, REPLAY_KILLS
@@ -106,9 +106,7 @@ def killed(plane: DataPlane, number: int) -> ReplayKill:
 
     def is_due() -> bool:
         history = history_of(plane, REPLAY)
-        return (
-            bool(history) and history[-1].progress.asked >= due and plane.is_running() and bool(replay_workers(plane))
-        )
+        return bool(history) and history[-1].progress.asked >= due and plane.is_running() and bool(task_workers(plane))
 
     until(is_due, f"{due} events are replayed", WAIT_S, seen=lambda: history_of(plane, REPLAY)[-1:])
     assert not history_of(plane, REPLAY)[-1].progress.done

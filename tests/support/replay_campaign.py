@@ -86,11 +86,11 @@ def kill(plane: DataPlane, victim: Victim) -> ReplayKill:
     if victim == "driver":
         os.kill(plane.driver_pid(), signal.SIGKILL)
     else:
-        signal_all(replay_workers(plane), signal.SIGKILL)
+        signal_all(task_workers(plane), signal.SIGKILL)
     return ReplayKill(victim, time.time_ns() // 1_000_000)
 
 
-def replay_workers(plane: DataPlane) -> list[psutil.Process]:
+def task_workers(plane: DataPlane) -> list[psutil.Process]:
     """Return the Python workers that run no lane; none while the application starts or ends."""
     plane.heartbeats.refresh()
     lanes = {beat.pid for beat in plane.heartbeats.latest.values()}

@@ -113,3 +113,14 @@ def test_recent_messages_of_a_pipe_are_counted_once(pipe: Pipe):
     assert recently_ramped_units({pipe.id}, hour_ago) == {pipe.id: 30}
     assert recently_ramped_units({pipe.id}, NOW + timedelta(minutes=2)) == {}
     assert recently_ramped_units(set(), hour_ago) == {}
+
+
+def test_ramp_from_lanes_to_bulk_is_known_as_a_change_of_execution(pipe: Pipe, alice: User, a_spec: MakeSpec):
+    go_live(pipe)
+    second = publish_revision(pipe=pipe, spec=a_spec() | {"execution": "bulk"}, based_on=1, author=alice)
+    begin_ramp(revision=second, share=50, now=NOW)
+    assert open_ramps(NOW)[second.id].changes_execution
+
+
+def test_ramp_between_two_lane_revisions_is_no_change_of_execution(ramp: Ramp):
+    assert not open_ramps(NOW)[ramp.revision_id].changes_execution

@@ -62,9 +62,12 @@ def first_of(plane: DataPlane, pipe: str) -> dict[str, str]:
     }
 
 
-def check_each_id_goes_on_once(plane: DataPlane, pipe: str, *, ids: int, kills: int, limit_s: float) -> None:
+def check_each_id_goes_on_once(
+    plane: DataPlane, pipe: str, *, ids: int, kills: int, limit_s: float, execution: str = "lanes"
+) -> None:
     """Send every id several times, kill the application now and then, and check each outcome in the ledger."""
-    key = plane.add_pipe(pipe, {"crm": {"url": plane.receiver.url(f"/{pipe}")}}, dedup=BY_ORDER)
+    to = {"crm": {"url": plane.receiver.url(f"/{pipe}")}}
+    key = plane.add_pipe(pipe, to, dedup=BY_ORDER, execution=execution)
     killer = Killer(plane, f"/{pipe}")
     sent = events(ids, seed=1)
     batches = [sent[at : at + BATCH] for at in range(0, len(sent), BATCH)]
@@ -95,6 +98,11 @@ def check_each_id_goes_on_once(plane: DataPlane, pipe: str, *, ids: int, kills: 
 @pytest.mark.timeout(1_500)  # includes the start of the package's services
 def test_each_id_passes_once_and_every_repeat_names_it_although_the_application_is_killed(plane: DataPlane):
     check_each_id_goes_on_once(plane, "dedup", ids=400, kills=1, limit_s=200)
+
+
+@pytest.mark.timeout(1_500)
+def test_each_id_of_a_bulk_pipe_passes_once_although_the_application_is_killed(plane: DataPlane):
+    check_each_id_goes_on_once(plane, "dedup-bulk", ids=200, kills=1, limit_s=200, execution="bulk")
 
 
 @pytest.mark.long

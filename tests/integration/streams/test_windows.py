@@ -83,12 +83,14 @@ def event(chance: random.Random) -> dict[str, Any]:
     }
 
 
-def check_results(plane: DataPlane, pipe: str, *, batches: int, size: int, kills: int, limit_s: float) -> None:
+def check_results(
+    plane: DataPlane, pipe: str, *, batches: int, size: int, kills: int, limit_s: float, execution: str = "lanes"
+) -> None:
     """Send events while another tenant's clock is wrong, kill the application now and then, and compare counts."""
     paths = {name: f"/{pipe}-{name}" for name in ("crm", "results")}
     targets = {name: {"url": plane.receiver.url(path)} for name, path in paths.items()}
     shape = {"sources": {"shop": {"event_time": "at"}}, "windows": WINDOWS}
-    key = plane.add_pipe(pipe, targets, **shape, routes=ROUTES)
+    key = plane.add_pipe(pipe, targets, **shape, routes=ROUTES, execution=execution)
     wild = plane.add_pipe(f"{pipe}-wild", {"crm": {"url": plane.receiver.url("/wild")}}, tenant="ten_wild", **shape)
     killer, chance = Killer(plane, paths["crm"]), random.Random(4)
     deadly = {batches * (number + 1) // (kills + 1) for number in range(kills)}
@@ -115,6 +117,11 @@ def check_results(plane: DataPlane, pipe: str, *, batches: int, size: int, kills
 @pytest.mark.timeout(1_500)
 def test_results_equal_a_count_over_sent_events_although_the_application_is_killed(plane: DataPlane):
     check_results(plane, "windows", batches=12, size=40, kills=1, limit_s=240)
+
+
+@pytest.mark.timeout(1_500)
+def test_results_of_a_bulk_pipe_equal_a_count_over_sent_events(plane: DataPlane):
+    check_results(plane, "windows-bulk", batches=12, size=40, kills=0, limit_s=240, execution="bulk")
 
 
 @pytest.mark.timeout(1_500)

@@ -34,6 +34,13 @@ def ramp(ramping: RampFigures = WELL, stable: RampFigures = WELL, **changes: Any
     return RampProgress(ramping=ramping, stable=stable, **fields | changes)
 
 
+def test_lag_of_a_ramp_between_lanes_and_bulk_is_not_judged_but_its_failures_are():
+    slow = RampFigures(taken=40, p95_us=900_000)
+    assert rollback_reason(ramp(slow, changes_execution=True), POLICY) == ""
+    failing = RampFigures(taken=40, failed=12, p95_us=900_000)
+    assert rollback_reason(ramp(failing, changes_execution=True), POLICY).startswith("12 of its 40 messages failed")
+
+
 def test_equally_good_revisions_give_no_reason_for_a_rollback():
     assert rollback_reason(ramp(), POLICY) == ""
 

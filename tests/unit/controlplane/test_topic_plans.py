@@ -83,6 +83,7 @@ def test_each_lane_group_reads_its_own_topics():
         "penstock.c1.dedup": ["penstock.c1.dedup.g1"],
         "penstock.c1.windows": ["penstock.c1.taps.g1"],
         "penstock.c1.lake": ["penstock.c1.lake.g1"],
+        "penstock.c1.bulk": ["penstock.c1.bulk.g1"],
     }
 
 

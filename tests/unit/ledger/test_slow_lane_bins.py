@@ -1,30 +1,36 @@
-"""Bins of units diverted to the slow lane: queued until it has passed them, then processed or lost."""
+"""Bins of units passed on before the steps, to the slow lane or the bulk query: queued, then processed or lost."""
 
+import pytest
 from pyroaring import BitMap64
 
 from controlplane.observer.seal import why_open
 from controlplane.observer.sealing import _progress
 from dataplane.ledger.bins import Bin, BucketAccount, BucketFacts, derive
-from dataplane.ledger.facts import ACKED, INGEST, PROCESS, SEEN, SLOW, Fact, FactKey
+from dataplane.ledger.facts import ACKED, BULK, INGEST, PROCESS, SEEN, SLOW, Fact, FactKey
 from dataplane.ledger.units import position_of
 from dataplane.ledger.unitset import UnitSet
-from dataplane.names import ENTRANCE
+from dataplane.names import ENTRANCE, Purpose
 
 ONE, TWO, THREE = PLACES = [position_of(1, 0, offset) for offset in (1, 2, 3)]
-SLOW_AT, IN_AT = ("process-slow", 0), ("in", 0)
-DIVERTED = FactKey(ENTRANCE, Fact.SENT, SLOW)
+IN_AT = ("in", 0)
+READERS = pytest.mark.parametrize(("topic", "detail"), [("process-slow", SLOW), ("bulk", BULK)])
 
 
-def books(more: dict[FactKey, list[int]], *, slow: int) -> BucketFacts:
-    """Return the facts of three messages (to ingest offset 3); diverted ones reach offset 7, read to `slow`."""
+def diverted(detail: str, *positions: int) -> dict[FactKey, list[int]]:
+    """Return the fact that units were passed on."""
+    return {FactKey(ENTRANCE, Fact.SENT, detail): [*positions]}
+
+
+def books(topic: Purpose, more: dict[FactKey, list[int]], *, passed: int) -> BucketFacts:
+    """Return the facts of three messages (to ingest offset 3); those passed on reach offset 7, read to `passed`."""
     facts = {FactKey(INGEST, Fact.SENT, ACKED): PLACES, FactKey(INGEST, Fact.SENT, SEEN): PLACES, **more}
     bitmaps = {key: BitMap64(positions) for key, positions in facts.items()}
-    topics = {"ingest": [("in", 1)], "process-slow": [("process-slow", 1)], "egress": [("out", 1)]}
-    return BucketFacts(bitmaps, {SLOW_AT: 7}, {SLOW_AT: slow, IN_AT: 4}, topics)  # type: ignore[arg-type]
+    topics: dict[Purpose, list[tuple[str, int]]] = {"ingest": [("in", 1)], topic: [(topic, 1)], "egress": [("out", 1)]}
+    return BucketFacts(bitmaps, {(topic, 0): 7}, {(topic, 0): passed, IN_AT: 4}, topics)
 
 
-def derived(more: dict[FactKey, list[int]], *, slow: int) -> BucketAccount:
-    return derive(books(more, slow=slow))
+def derived(topic: Purpose, more: dict[FactKey, list[int]], *, passed: int) -> BucketAccount:
+    return derive(books(topic, more, passed=passed))
 
 
 def through(*positions: int) -> dict[FactKey, list[int]]:
@@ -36,23 +42,28 @@ def at(*positions: int) -> UnitSet:
     return UnitSet.of(positions)
 
 
-def test_diverted_units_are_queued_until_the_slow_lane_has_passed_them():
-    account = derived({DIVERTED: [ONE, TWO], **through(THREE)}, slow=7)
+@READERS
+def test_units_passed_on_are_queued_until_their_reader_has_passed_them(topic: Purpose, detail: str):
+    account = derived(topic, diverted(detail, ONE, TWO) | through(THREE), passed=7)
     assert account.upstream[Bin.QUEUED] == at(ONE, TWO)
     assert account.count(Bin.LOST) == 0
 
 
-def test_diverted_unit_that_the_slow_lane_has_passed_is_processed_or_lost_by_position():
-    account = derived({DIVERTED: [ONE, TWO], **through(ONE, THREE)}, slow=8)
+@READERS
+def test_unit_that_the_reader_has_passed_is_processed_or_lost_by_position(topic: Purpose, detail: str):
+    account = derived(topic, diverted(detail, ONE, TWO) | through(ONE, THREE), passed=8)
     assert account.upstream[Bin.LOST] == at(TWO)
     assert account.upstream[Bin.QUEUED] == at()
 
 
-def test_minute_is_open_until_the_slow_lane_has_passed_it():
+@READERS
+def test_minute_is_open_until_the_reader_has_passed_it(topic: Purpose, detail: str):
     ends = {IN_AT: 4}
-    assert "7 of 8 on process-slow/0" in why_open(_progress(books({DIVERTED: [ONE]}, slow=7), ends))
-    assert why_open(_progress(books({DIVERTED: [ONE]}, slow=8), ends)) == ""
+    assert f"7 of 8 on {topic}/0" in why_open(_progress(books(topic, diverted(detail, ONE), passed=7), ends))
+    assert why_open(_progress(books(topic, diverted(detail, ONE), passed=8), ends)) == ""
 
 
-def test_minute_without_diverted_units_does_not_wait_for_the_slow_lane():
-    assert why_open(_progress(books({}, slow=0), {IN_AT: 4})) == ""
+@READERS
+def test_minute_without_units_passed_on_does_not_wait_for_the_reader(topic: Purpose, detail: str):
+    assert detail
+    assert why_open(_progress(books(topic, {}, passed=0), {IN_AT: 4})) == ""

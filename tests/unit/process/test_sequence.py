@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from dataplane.causes import Cause
+from dataplane.ledger.facts import SLOW
 from dataplane.ledger.units import partition_base
 from dataplane.plan.sequence import SequenceTap, decode_sequence_tap
 from dataplane.process.dedup import JUDGED
 from dataplane.process.flows import FlowGroup
 from dataplane.process.item import item_of
+from dataplane.process.runner import Diversion
 from dataplane.runtime.clock import SteadyClock
 from dataplane.tables.records import PipeRecord
 from tests.support.memory_lane import MemoryLane, MemoryMessage
@@ -102,7 +104,7 @@ def test_number_of_an_event_is_sent_before_the_event_is_diverted_to_the_slow_lan
     ((_, meta, headers),) = lane.read_all([message])
     runner, item = lane.work._runner, item_of(meta, message, headers)
     run = runner.begun(FlowGroup("p", 1, meta.bucket, 0, 0, meta.through), [item], SteadyClock())
-    runner.divert(run, [item], 0)
+    runner.divert(run, [item], Diversion(lane.cell.topics["process-slow"].name, 0, SLOW))
     assert [tap.number for tap in taps(lane)] == [1]
     assert len(lane.producer.of(lane.cell.topics["process-slow"].name)) == 1
 

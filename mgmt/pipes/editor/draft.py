@@ -13,6 +13,7 @@ from typing import Any, Final
 from dataplane.spec import SpecError
 from mgmt.pipes.editor.destination_row import DestinationRow, destination_document, destination_row
 from mgmt.pipes.editor.steps import StepRow, json_or_text, row_to_step, step_to_row
+from mgmt.pipes.execution import LANES, execution_of
 from mgmt.sandbox import checked_spec_of
 
 EVERYTHING: Final = "everything"
@@ -26,7 +27,9 @@ SOURCE_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "http": SOURCE_PATHS, "kafka": SOURCE_PATHS, "table": ("table", "from", "prefix"),
     "penstock": ("events",),
 }  # fmt: skip
-_SHOWN: Final = frozenset({"version", "sources", "normalize", "enrich", "routes", "transform", "destinations"})
+_SHOWN: Final = frozenset(
+    {"version", "sources", "normalize", "enrich", "routes", "transform", "destinations", "execution"}
+)
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,7 @@ class Draft:
     rules: tuple[RouteRuleRow, ...] = ()
     otherwise: tuple[int, ...] = ()
     destinations: tuple[DestinationRow, ...] = (DestinationRow("main"),)
+    execution: str = LANES
     as_json: bool = False
     text: str = ""
     base: Mapping[str, Any] = field(default_factory=dict)
@@ -198,6 +202,7 @@ def _read(document: Mapping[str, Any]) -> Draft:
         normalize=_step_rows(document.get("normalize", [])),
         enrich=tuple(_enrich_row(one) for one in document.get("enrich", [])),
         destinations=tuple(rows),
+        execution=execution_of(document),
         base=document,
     )
     if not routes:
@@ -226,8 +231,11 @@ def _enrich_row(one: Mapping[str, Any]) -> EnrichRow:
 
 
 def _document(draft: Draft) -> dict[str, Any]:
-    base = copy.deepcopy(dict(draft.base))
-    return (base or {"version": 1}) | {
+    base = copy.deepcopy(dict(draft.base)) or {"version": 1}
+    base.pop("execution", None)  # an absent field for lanes, because earlier releases of the data plane refuse it
+    if draft.execution != LANES:
+        base["execution"] = draft.execution
+    return base | {
         "sources": {row.name: _source(row, base) for row in draft.sources},
         "normalize": _steps(draft.normalize),
         "enrich": [_enrich(row) for row in draft.enrich if not row.empty],

@@ -57,6 +57,10 @@ _REASONS: Final = (
     (re.compile(r"^(?:Invalid enum value|Invalid value) .*"), "Choose one of the values"),
     (re.compile(r"^needs https$"), "Enter a URL that begins with https://"),
     (re.compile(r"^needs JSON"), "Enter valid JSON"),
+    (
+        re.compile(r"^needs lanes: the destination (\S+) keeps the order of each key"),
+        r"Choose Lanes: \1 keeps the order of each key, which Bulk does not",
+    ),
     (re.compile(r"^must "), "Must "),
     (re.compile(r"^needs "), "Enter "),
 )
@@ -64,7 +68,13 @@ _LISTED: Final = re.compile(r"^\$\.(normalize|enrich|routes\.rules)\[(\d+)\](?:\
 _OWN_STEP: Final = re.compile(r"^\$\.transform\.([^\s.\[]+)\[(\d+)\](?:\.(\w+))?")
 _NAMED: Final = re.compile(r"^\$\.(source|destination)s(?:\.([^\s.\[]+))?(?:\.(.+))?$")
 _LISTS: Final = {"normalize": "normalize", "enrich": "enrich", "routes.rules": "rule"}
-_PLAIN: Final = {"$.routes.otherwise": "otherwise", "$.routes.rules": "rules", "name": "name", "source": "sample"}
+_PLAIN: Final = {
+    "$.routes.otherwise": "otherwise",
+    "$.routes.rules": "rules",
+    "$.execution": "execution",
+    "name": "name",
+    "source": "sample",
+}
 _PLACES: Final = (
     (re.compile(r"^normalize\[(\d+)\] "), "step {0}, "),
     (re.compile(r"^transform\.([^\s\[]+)\[(\d+)\] "), "step {0} of {1}, "),
@@ -83,6 +93,7 @@ _PARTS: Final = (
     "rules",
     "otherwise",
     "destination",
+    "execution",
 )
 _OWN_FIELDS: Final = frozenset({*chain(*SOURCE_KINDS.values()), *TYPED, "forward_headers", "from"})
 _FIELD_OF: Final = {

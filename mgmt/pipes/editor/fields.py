@@ -20,6 +20,7 @@ from mgmt.pipes.editor.destination_row import (
 )
 from mgmt.pipes.editor.draft import SOURCE_PATHS, Draft, EnrichRow, RouteRuleRow, SourceRow
 from mgmt.pipes.editor.steps import OPS, StepRow
+from mgmt.pipes.execution import LANES
 
 _PLACE: Final = re.compile(r"^line (\d+), column (\d+): ")
 _SLOT_NAMES: Final = "abc"
@@ -75,6 +76,11 @@ COLUMNS_HINT: Final = (
 KEY_HINT: Final = "Columns of a unique index, separated by commas. Without a key, a repeated message is a second row."
 USER_HINT: Final = "After you publish, enter the password on the page of the destination."
 CA_HINT: Final = "If your database has a CA of its own: its certificates as PEM. Leave empty for public CAs."
+EXECUTIONS: Final = ((LANES, "Lanes"), ("bulk", "Bulk"))
+EXECUTION_HINT: Final = (
+    "Lanes deliver within milliseconds and suit almost every pipe. Bulk runs the steps in batches on a Spark cluster: "
+    "choose it for large imports with heavy steps, if a second of delay does not matter."
+)
 ACCESS_KEY_HINT: Final = "After you publish, enter its secret on the page of the destination."
 
 
@@ -167,6 +173,14 @@ def destination_rows(draft: Draft) -> list[FormRow]:
     """Return the rows of the destinations, each with the rows of its own steps."""
     rows = enumerate(draft.destinations)
     return _ended([_destination(_Maker(draft, "destination", place), draft, row) for place, row in rows])
+
+
+def execution_field(draft: Draft) -> FormField:
+    """Return the choice of what runs the steps."""
+    label, error = "Execution", draft.errors.get("execution", "")
+    return FormField(
+        "execution", "execution", label, label, draft.execution, "choice", EXECUTIONS, error=error, hint=EXECUTION_HINT
+    )
 
 
 class _Maker:

@@ -99,6 +99,7 @@ def page_context(editing: EditorContext, draft: Draft) -> dict[str, Any]:
             (row, trial.panels.get(f"destination-{row.place}"), tests.get(draft.destinations[row.place].test))
             for row in rows
         ],
+        "execution": fields.execution_field(draft),
         "presets": PRESETS,
         "ways": _titled_panels(draft, trial),
         "helped": HELP,

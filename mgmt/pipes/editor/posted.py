@@ -20,6 +20,7 @@ from mgmt.pipes.editor.draft import (
     read_object,
 )
 from mgmt.pipes.editor.steps import StepRow
+from mgmt.pipes.execution import execution_of
 from mgmt.sandbox import checked_spec_of
 
 _OF_DESTINATION: Final = tuple(field.name for field in fields(DestinationRow) if field.name != "steps")
@@ -59,6 +60,7 @@ def _with_form(common: Draft, post: QueryDict) -> Draft:
         ),
         otherwise=_places(post, "otherwise"),
         destinations=tuple(destinations),
+        execution=post.get("execution", execution_of(base)),  # a page of an earlier release posts none
         base=base,
     )
 

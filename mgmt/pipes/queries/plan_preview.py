@@ -18,6 +18,7 @@ from mgmt.ramps.queries import recently_ramped_units
 from mgmt.ramps.schedule import RampPolicy, first_share
 
 PIPE_TO_COME: Final = "<id>"  # placeholder in the names of topics, while the pipe has no id
+_QUERY_LABELS: Final = {"bulk": "bulk execution"}  # of the queries whose name is not their label
 _OPEN: Final = (PipeRevision.State.REQUESTED, PipeRevision.State.RAMPING)
 
 
@@ -85,7 +86,7 @@ class BeginningPreview:
 
 @dataclass(frozen=True)
 class PlanPreview:
-    """Everything that saving a spec creates or uses."""
+    """Everything that saving a spec creates or uses. `queries`: label of each, and True if the spec needs it."""
 
     placing: CellPlacement
     topics: Sequence[TopicPreview]
@@ -105,8 +106,8 @@ class PlanPreview:
 
     @property
     def asked_queries(self) -> list[str]:
-        """Streaming queries that the spec needs in addition to the lanes."""
-        return [name for name, asked in self.queries if asked]
+        """Labels of the streaming queries that the spec needs in addition to the lanes."""
+        return [label for label, asked in self.queries if asked]
 
 
 def plan_preview(*, tenant: Tenant, spec: PipeSpec, pipe: Pipe | None, now: datetime) -> PlanPreview:
@@ -120,7 +121,7 @@ def plan_preview(*, tenant: Tenant, spec: PipeSpec, pipe: Pipe | None, now: date
         placing=placing,
         topics=_topics(placing.cell),
         outputs=_outputs(pipe, spec, known),
-        queries=[(name, needs_query(name, spec)) for name in QUERY_INPUTS],
+        queries=[(_QUERY_LABELS.get(name, name), needs_query(name, spec)) for name in QUERY_INPUTS],
         ramp=_ramp(pipe, now),
         keys=list(spec.sources) if pipe is None else [],
         secrets=[line.name for line in posted if isinstance(line.to, HttpDestination)] if pipe is None else [],

@@ -65,6 +65,18 @@ def test_unchanged_form_leaves_the_spec_unchanged(alices: Client, pipe: Pipe, ur
     assert newest(pipe) == before
 
 
+def test_order_is_refused_at_its_field_for_bulk_execution(
+    alices: Client, pipe: Pipe, url: str, alice: User, a_spec: MakeSpec
+):
+    publish_revision(pipe=pipe, spec=a_spec() | {"execution": "bulk"}, based_on=1, author=alice)
+    answer = alices.post(url, typed(based_on="2", ordered="on"))
+    assert answer.status_code == 422
+    (error,) = [text for text in errors_of(answer.content.decode()) if text]
+    assert error.startswith("This pipe has bulk execution, which does not keep the order of a key.")
+    assert alices.post(url, typed(based_on="2", timeout_s="5")).status_code == 302
+    assert pipe.revisions.get(number=3).spec["execution"] == "bulk"
+
+
 def test_every_field_reaches_the_spec(alices: Client, pipe: Pipe, url: str):
     answer = alices.post(
         url,

@@ -9,12 +9,14 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 from pytest_django.fixtures import Settings
+from rest_framework.test import APIClient
 
 from dataplane.schemas.types import SchemaType
 from dataplane.spec.keys import key_digest
 from mgmt.models import ApiKey, Pipe, PipeRevision, Tenant, User
 from mgmt.pipes.editor.dry_run import dry_run_panels
 from mgmt.pipes.editor.templates import STARTS, draft_of, template_named
+from mgmt.pipes.execution import execution_of
 from mgmt.pipes.queries.dry_run import dry_run_spec
 from mgmt.registry.drafts import SchemaDraft
 from mgmt.services import (
@@ -137,6 +139,39 @@ def test_beginning_of_a_destination_is_entered_and_its_error_is_at_its_field(ali
     assert not Pipe.objects.exists()
     alices.post("/pipes/new/", typed(destination__beginning="2026-01-01T00:00:00+01:00"))
     assert Pipe.objects.get().revisions.get().spec["destinations"]["crm"]["from"] == "2026-01-01T00:00:00+01:00"
+
+
+def test_execution_is_chosen_kept_and_compared(alices: Client, api: APIClient):
+    page = alices.get("/pipes/new/").content.decode()
+    assert re.search(r'<option value="lanes" selected>Lanes</option>\s*<option value="bulk">Bulk</option>', page)
+    assert "Lanes deliver within milliseconds." in page
+    assert "The spec also contains" not in page
+    alices.post("/pipes/new/", typed(execution="bulk"))
+    pipe = Pipe.objects.get()
+    assert pipe.revisions.get().spec["execution"] == "bulk"
+    url = f"/pipes/{pipe.id}/edit/"
+    page = alices.get(url).content.decode()
+    assert '<option value="bulk" selected>Bulk</option>' in page
+    assert "The spec also contains" not in page
+    alices.post(url, typed(based_on="1", source__was="web", destination__was="crm", execution="lanes"))
+    changed = api.get(f"/api/v1/pipes/{pipe.id}/revisions/2/diff/").json()["lines"]
+    assert ("gone", '"execution": "bulk"') in [(line["kind"], line["text"].strip(" ,")) for line in changed]
+    assert execution_of(pipe.revisions.get(number=2).spec) == "lanes"
+
+
+def test_execution_that_cannot_keep_order_is_refused_at_its_field(alices: Client, tenant: Tenant):
+    topic = {"destination__kind": "topic", "destination__compacted": "yes"}
+    ordered = typed(execution="bulk", source__key="customer.id", **topic)
+    answer = alices.post("/pipes/new/", ordered)
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert error_of(page, "execution") == "Choose Lanes: crm keeps the order of each key, which Bulk does not"
+    assert '<option value="bulk" selected>Bulk</option>' in page, "the choice is kept"
+    assert re.findall(r'id="([a-z0-9-]+)"[^>]* autofocus', page) == ["execution"]
+    assert "1 error in execution" in page
+    unknown = alices.post("/pipes/new/", typed(execution="spark")).content.decode()
+    assert error_of(unknown, "execution") == "Choose one of the values"
+    assert not Pipe.objects.exists()
 
 
 def test_typed_columns_of_a_lake_are_chosen_like_an_encoding(alices: Client, tenant: Tenant, alice: User):

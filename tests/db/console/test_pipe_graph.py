@@ -71,6 +71,16 @@ def test_each_stop_is_a_link_to_the_page_behind_it(alices: Client, pipe: Pipe, a
     assert "route 1 rule" in words(graph)
 
 
+def test_bulk_execution_is_a_stop_before_the_steps(alices: Client, pipe: Pipe, alice: User, a_spec: MakeSpec):
+    go_live(pipe)
+    assert "bulk" not in graph_of(alices, pipe)
+    publish_revision(pipe=pipe, spec=a_spec() | {"execution": "bulk"}, based_on=1, author=alice, at_once=True)
+    go_live(pipe)
+    graph = graph_of(alices, pipe)
+    assert "ingest bulk execution in batches normalize" in words(graph)
+    assert 'id="node-bulk-execution"' in graph
+
+
 def test_steps_link_to_the_revisions_for_a_viewer(browser_of: BrowserOf, viewer: User, pipe: Pipe):
     assert f'<a href="/pipes/{pipe.id}/revisions/">normalize</a>' in graph_of(browser_of(viewer), pipe)
     assert browser_of(viewer).get(f"/pipes/{pipe.id}/edit/").status_code == 403

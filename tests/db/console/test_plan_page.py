@@ -196,8 +196,9 @@ def first_step(pipe: Pipe) -> int:
         ({}, []),
         ({"dedup": {"paths": ["id"]}}, ["dedup"]),
         ({"destinations": {"lake": {"type": "lake"}}}, ["lake"]),
+        ({"execution": "bulk"}, ["bulk execution"]),
     ],
-    ids=["none", "dedup", "lake"],
+    ids=["none", "dedup", "lake", "bulk"],
 )
 def test_queries_run_only_if_needed(tenant: Tenant, a_spec: MakeSpec, more: dict[str, Any], asked: list[str]):
     assert plan(tenant, a_spec() | more).asked_queries == asked
@@ -210,7 +211,7 @@ def test_plan_page_shows_everything_and_creates_nothing(alices: Client, tenant: 
     for words in (
         "which has the fewest pipes",
         "1 process",
-        "None. Queries for dedup, windows, lake or sequence",
+        "None. Queries for dedup, windows, lake, sequence or bulk execution",
         "penstock.out.&lt;id&gt;.kept",
         "Immediately for all keys",
         "1, shown once on the next page: web",

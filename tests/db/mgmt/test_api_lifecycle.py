@@ -44,6 +44,23 @@ def test_revision_is_published_if_based_on_the_newest_and_refused_otherwise(
     assert [r["number"] for r in api.get(path).json()["results"]] == [2, 1]
 
 
+def test_execution_is_published_read_and_changed_back(api: APIClient, pipe: Pipe, a_spec: MakeSpec):
+    path = f"/api/v1/pipes/{pipe.id}/revisions/"
+    made = api.post(path, {"spec": a_spec() | {"execution": "bulk"}, "based_on": 1})
+    assert made.status_code == 201
+    read = api.get(made["Location"]).json()["spec"]
+    assert read["execution"] == "bulk"
+    back = api.post(path, {"spec": read | {"execution": "lanes"}, "based_on": 2})
+    assert back.status_code == 201
+    diff = api.get(f"{path}3/diff/").json()["lines"]
+    assert [line["text"].strip(" ,") for line in diff if line["kind"] == "gone"] == ['"execution": "bulk"']
+    bulk = a_spec() | {"execution": "bulk"}
+    bulk["destinations"]["crm"]["ordered"] = True
+    for spec in (bulk, a_spec() | {"execution": "spark"}):
+        refused = api.post(path, {"spec": spec, "based_on": 3})
+        assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "#/spec/execution")
+
+
 def test_api_key_is_shown_once_and_revoked_permanently(api: APIClient, pipe: Pipe):
     path = f"/api/v1/pipes/{pipe.id}/keys/"
     made = api.post(path, {"source": "shop", "label": "laptop"})

@@ -10,7 +10,7 @@ from mgmt.pipes.editor.actions import apply_action, with_url
 from mgmt.pipes.editor.draft import EVERYTHING, Draft, RouteRuleRow, SourceRow, draft_from_spec
 from mgmt.pipes.editor.dry_run import compared
 from mgmt.pipes.editor.errors import error_summary, in_words, ordered_errors, place_in_words, with_error, with_missing
-from mgmt.pipes.editor.fields import destination_rows, rule_rows, source_rows, step_rows
+from mgmt.pipes.editor.fields import destination_rows, execution_field, rule_rows, source_rows, step_rows
 from mgmt.pipes.editor.posted import draft_from_post
 from mgmt.pipes.editor.steps import StepRow
 
@@ -257,6 +257,46 @@ def test_limits_that_are_cleared_are_not_kept_and_an_error_is_at_its_limit(name:
     assert dict(found.errors) == {f"destination-{place}-max_events": "Enter a whole number up to 1000"}
 
 
+def test_execution_is_chosen_kept_and_absent_for_lanes():
+    plain = {"sources": {"shop": {}}, "destinations": {"crm": {"type": "http", "url": "https://c.example.com"}}}
+    sent = "source.name=shop&destination.name=crm&destination.was=crm&destination.url=https://c.example.com"
+    document = draft_from_post(QueryDict(f"{sent}&execution=bulk"), plain).document()
+    assert document["execution"] == "bulk"
+    shown = draft_from_spec("orders", document)
+    assert (shown.as_json, execution_field(shown).value, shown.hidden_parts) == (False, "bulk", [])
+    assert parse_pipe_spec(shown.document()) == parse_pipe_spec(document)
+    assert draft_from_post(QueryDict(sent), document).document()["execution"] == "bulk", "an older page posts none"
+    lanes = draft_from_post(QueryDict(f"{sent}&execution=lanes"), document)
+    assert "execution" not in lanes.document()
+    stored = draft_from_spec("orders", spec_to_builtins(parse_pipe_spec(lanes.document())))
+    assert (execution_field(stored).value, stored.hidden_parts) == ("lanes", [])
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        pytest.param({"execution": "spark"}, "Choose one of the values", id="unknown"),
+        pytest.param(
+            {"execution": "bulk", "destinations": {"feed": {"type": "topic", "compacted": True}}},
+            "Choose Lanes: feed keeps the order of each key, which Bulk does not",
+            id="ordered",
+        ),
+    ],
+)
+def test_execution_that_is_not_possible_has_its_reason_at_the_choice(document: dict[str, object], words: str):
+    plain = {
+        "sources": {"shop": {"key": "id"}},
+        "destinations": {"crm": {"type": "http", "url": "https://c.example.com"}},
+    }
+    with pytest.raises(SpecError) as raised:
+        parse_pipe_spec(plain | document)
+    draft = with_error(Draft(), raised.value.path, raised.value.reason)
+    assert dict(draft.errors) == {"execution": words}
+    summary = error_summary(draft)
+    assert summary is not None
+    assert (summary.words, summary.target) == ("1 error in execution", "execution")
+
+
 def test_row_moves_and_its_button_keeps_the_focus():
     draft = Draft(normalize=(StepRow("remove", ("a", "", "")), StepRow("remove", ("b", "", ""))))
     moved = apply_action(draft, "down.normalize.0")
@@ -319,6 +359,7 @@ def test_duplicate_name_is_refused_at_the_later_field():
         ("$.destinations.out.encoding.version", "destination-4-version"),
         ("$.destinations.out.encoding.subject", "destination-4-subject"),
         ("$.destinations.crm.encoding", "destination-0-format"),
+        ("$.execution", "execution"),
         ("$.windows[0]", ""),
         ("name", "name"),
     ],

@@ -106,6 +106,17 @@ def test_export_of_an_applied_document_reads_as_the_same_document():
     assert again == replace(document, channels=[*document.channels])
 
 
+def test_execution_of_a_document_is_published_and_exported_unless_it_is_the_default():
+    document = example()
+    assert "execution" not in document_from("orders", live_as(document), {})["spec"]
+    whole = {"kind": "Pipe", "name": "orders", "spec": SPEC | {"execution": "bulk"}}
+    bulk = document_of(whole, {}, EXAMPLE.parent)
+    assert bulk.spec["execution"] == "bulk"
+    assert document_from("orders", live_as(bulk), {})["spec"]["execution"] == "bulk"
+    live = replace(live_as(bulk), spec=document_of(whole | {"spec": SPEC}, {}, EXAMPLE.parent).spec)
+    assert actions(bulk, live) == ["publish"]
+
+
 def test_export_names_the_variable_of_a_buckets_secret():
     live = live_as(example())
     to = {"type": "s3", "url": "https://s3.example.com/b", "region": "auto", "access_key_id": "k"}
@@ -199,6 +210,7 @@ def test_channel_of_the_tenant_that_the_document_lacks_stays():
         ({"name": None}, "$.name: needs the name"),
         ({"spec": []}, "$.spec: needs the spec"),
         ({"spec": SPEC | {"normalize": [{"op": "fliter"}]}}, "$.spec.normalize[0]"),
+        ({"spec": SPEC | {"execution": "spark"}}, "$.spec.execution"),
         ({"destinations": {"books": {}}}, "$.destinations.books: needs a destination of the spec"),
         ({"destinations": {"crm": {"credential": {"pin": "1"}}}}, "$.destinations.crm.credential.pin: is not known"),
         ({"channels": [{"kind": "pigeon", "target": "x"}]}, "$.channels[0]: needs a kind"),

@@ -12,6 +12,7 @@ from typing import Any
 from dataplane.names import LaneKind
 from localbox.settings import ROOT
 from tests.bench import lookups
+from tests.bench.bulk import bench_bulk
 from tests.bench.delivery import bench_isolation, bench_outage, bench_parked
 from tests.bench.gate import bench_gate
 from tests.bench.idle import bench_idle
@@ -225,6 +226,7 @@ BENCHES: dict[str, Callable[[Stand], list[Line]]] = {
     "outage": bench_outage,
     "idle": bench_idle,
     "replay": bench_replay,
+    "bulk": bench_bulk,
 }
 
 

@@ -92,14 +92,15 @@ def delays_ms(got: list[Received], run: int) -> list[float]:
     return sorted((at_ns - body["sent_ns"]) / 1e6 for body, at_ns in bodies if body["run"] == run)
 
 
-def plain_delays_ms(port: int, receiver: Receiver, run: int, seconds: float) -> list[float]:
-    """Send plain events to the pipe `plain`, wait until all are received, and return their latencies.
+def plain_delays_ms(port: int, receiver: Receiver, run: int, seconds: float, pipe: str = "plain") -> list[float]:
+    """Send plain events to a pipe, wait until all are received, and return their latencies.
 
-    Its destination is the path /plain of the receiver. Raises TimeoutError if they do not all arrive within RECEIVED_S.
+    Its destination is the path of the receiver with its name. Raises TimeoutError if they do not all arrive within
+    RECEIVED_S.
     """
-    count = len(send_plain(port, key_of("plain"), seconds, run))
+    count = len(send_plain(port, key_of(pipe), seconds, run))
     deadline_s = time.monotonic() + RECEIVED_S
-    while len(delays := delays_ms(receiver.got["/plain"], run)) < count:
+    while len(delays := delays_ms(receiver.got[f"/{pipe}"], run)) < count:
         if time.monotonic() > deadline_s:
             raise TimeoutError(f"{len(delays)} of {count} plain events were received")
         time.sleep(0.1)

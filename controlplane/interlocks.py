@@ -103,7 +103,7 @@ def _paused(controller: ControllerName, view: CellState) -> Refusal | None:
         where = f" on {name_of(pause.cell)}" if pause.cell else ""
         return Refusal(
             kind="paused",
-            why=f"{WORDS[controller]} is paused{where} by {pause.by}{until}: {pause.reason}",
+            why=f"{WORDS[controller]} is paused{where} by {pause.by}{until}: {pause.reason.rstrip('.')}",
             again=f"at {clock(pause.until)}, or when a person ends the pause" if pause.until else "when the pause ends",
         )
     return None

@@ -5,7 +5,8 @@ from datetime import datetime
 from django.db.models import Prefetch
 
 from controlplane.provisioner.ramping import RampProgress
-from mgmt.models import PipeRevision, Ramp, RampStep
+from mgmt.models import Ramp, RampStep
+from mgmt.pipes.execution import execution_of
 from mgmt.ramps.queries import RampFigures, figures_of, kept_figures, ramp_participants
 
 
@@ -34,12 +35,8 @@ def view_of(ramp: Ramp, ramping: RampFigures, stable: RampFigures) -> RampProgre
         held_by=ramp.held_by.username if ramp.held_by else "",
         ramping=ramping,
         stable=stable if stable.taken else next((kept for kept in map(_stable, before) if kept.taken), stable),
-        changes_execution=_execution(ramp.revision) != _execution(ramp.stable),
+        changes_execution=execution_of(ramp.revision.spec) != execution_of(ramp.stable.spec),
     )
-
-
-def _execution(revision: PipeRevision) -> str:
-    return str(revision.spec.get("execution", "lanes"))
 
 
 def _stable(step: RampStep) -> RampFigures:

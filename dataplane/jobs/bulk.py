@@ -18,7 +18,7 @@ from dataplane.names import Purpose
 from dataplane.plan.queries import needs_query
 from dataplane.spec import PipeSpec
 
-MOST_ROWS: Final = 50_000  # of a batch: as many messages are repeated after a crash
+MOST_ROWS: Final = 50_000  # events of a batch; a crash repeats all messages made of them
 EVERY_MS: Final = 1_000  # from one batch to the next: a batch takes CPU time for itself, however small it is
 
 
@@ -53,8 +53,7 @@ class BulkWriter:
     def __call__(self, batch: DataFrame, _number: int) -> None:
         """Run one batch. Raises ReportWriteError if a task could not finish; the others may have."""
         start = self._start
-        epoch = start.cell.epoch
-        task = BulkTask(start.cell.cell, epoch, start.incarnation, control_offset=start.table.offset)
+        task = BulkTask(start.cell.cell, start.cell.epoch, start.incarnation, control_offset=start.table.offset)
         found = batch.select(*COLUMNS).mapInArrow(partial(run_bulk_task, task), RESULT).collect()
         if problems := [row.problem for row in found if row.problem]:
             raise ReportWriteError("; ".join(problems))

@@ -45,8 +45,8 @@ from dataplane.tables.optional_files import OptionalFiles
 log = logging.getLogger("bulk")
 
 COLUMNS: Final = ("partition", "offset", "timestamp", "key", "value", "headers")
-RESULT: Final = "partition int, next long, problem string"
-_RESULT: Final = pa.schema([("partition", pa.int32()), ("next", pa.int64()), ("problem", pa.string())])
+RESULT: Final = "problem string"
+_RESULT: Final = pa.schema([("problem", pa.string())])
 WRITER: Final = "bulk"
 AT_ONCE: Final = 500  # records passed to the work together
 MOST_UNSETTLED: Final = 4_000
@@ -187,8 +187,8 @@ class BulkLane:
             time.sleep(0.01)
             self._reader.refresh()
 
-    def run(self, records: Iterator[BulkRecord]) -> tuple[int, int]:
-        """Run the records of one partition, in their order, to their end; return the partition and the next offset.
+    def run(self, records: Iterator[BulkRecord]) -> None:
+        """Run the records of one partition, in their order, to their end.
 
         Raises LaneError, ProducerFencedError, KafkaException.
         """
@@ -205,13 +205,12 @@ class BulkLane:
             self._hand_over(name, some)
             self._advance(partial(_has_room, window))
         if partition < 0:
-            return -1, 0
+            return
         window = self.windows[partition]
         self._advance(lambda: not (window.unsettled or self.producer.in_flight))
         self._report(partition, window.prefix)
         self._crashes.let_go(name)
         self.tally.write()
-        return partition, window.prefix
 
     def close(self) -> None:
         """Close everything; records that are not stored are dropped, because the batch is run again."""
@@ -306,7 +305,7 @@ class BulkWorker:
         self._of: tuple[str, int, str] | None = None
         self._closing: threading.Timer | None = None
 
-    def run(self, task: BulkTask, records: Iterator[BulkRecord]) -> tuple[int, int]:
+    def run(self, task: BulkTask, records: Iterator[BulkRecord]) -> None:
         """Run a task; after an error the context is closed. Raises LaneError, ProducerFencedError, KafkaException."""
         with self._lock:
             if self._closing is not None:
@@ -321,7 +320,7 @@ class BulkWorker:
                     self._lane, self._of = BulkLane(task, settings_from()), of
                 else:
                     self._lane.catch_up(task.control_offset)
-                result = self._lane.run(records)
+                self._lane.run(records)
                 is_clean = True
             finally:
                 if not is_clean:
@@ -329,7 +328,6 @@ class BulkWorker:
             self._closing = threading.Timer(IDLE_S, self._close_idle)
             self._closing.daemon = True
             self._closing.start()
-        return result
 
     def _close_idle(self) -> None:
         with self._lock:
@@ -346,16 +344,15 @@ _WORKER: Final = BulkWorker()  # of this process, which runs one task at a time
 
 
 def run_bulk_task(task: BulkTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Run the records of one partition (the body of a Spark task); yield its next offset, or why it could not."""
+    """Run the records of one partition (the body of a Spark task); yield why it could not, or ""."""
     log_as_json(cell=task.cell, lane=WRITER)
-    partition, next_offset, problem = -1, 0, ""
+    problem = ""
     try:
-        partition, next_offset = _WORKER.run(task, records_of(batches))
+        _WORKER.run(task, records_of(batches))
     except _OWN_ERRORS as exc:
         log.warning("bulk task failed: %s", exc)
         problem = str(exc) or type(exc).__name__
-    row = {"partition": partition, "next": next_offset, "problem": problem}
-    yield pa.RecordBatch.from_pylist([row], schema=_RESULT)
+    yield pa.RecordBatch.from_pylist([{"problem": problem}], schema=_RESULT)
 
 
 def records_of(batches: Iterable[pa.RecordBatch]) -> Iterator[BulkRecord]:

@@ -252,7 +252,7 @@ def _upstream_bins(books: BucketFacts, sent: UnitSet, through: UnitSet) -> Bins:
     # Released and redriven units return through the ingest topic.
     entrance = _state_after_rounds(books, rounds, back_on="ingest")
     known[Bin.HELD] = entrance.held
-    queued = (due - _passed_units(books, "ingest")) | _in_dedup(books) | _before_later_steps(books)
+    queued = (due - _passed_units(books, "ingest")) | _in_dedup(books) | _diverted(books)
     known[Bin.QUEUED] = queued | entrance.waiting
     known[Bin.LOST] = due
     return _first_match(known, due)
@@ -287,7 +287,7 @@ def _in_dedup(books: BucketFacts) -> UnitSet:
     return _facts(books, DEDUP, Fact.SENT, ASKED)
 
 
-def _before_later_steps(books: BucketFacts) -> UnitSet:
+def _diverted(books: BucketFacts) -> UnitSet:
     """Return units sent to the slow process lane or the bulk query, while these may still have them."""
     passed_on: tuple[tuple[Purpose, str], ...] = (("process-slow", SLOW), ("bulk", BULK))
     return union(

@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 
 class Diversion(NamedTuple):
-    """Topic partition from which messages are run instead. `fact`: detail of the fact that they were sent there."""
+    """Topic partition that messages are diverted to. `fact`: detail of their `sent` fact, SLOW or BULK."""
 
     topic: str
     partition: int

@@ -75,15 +75,17 @@ class ProcessWork:
         self._runner = Runner(lane, self._holding, self._ramps, self._traces)
         self._flows: dict[FlowKey, PipeFlow] = {}
         self._is_bulk = is_bulk
-        self._is_later = is_bulk or lane.identity.kind == "process-slow"  # it runs diverted messages, at any cost
+        self._runs_diverted = lane.identity.kind == "process-slow"  # at any cost
         self._admission = ProcessAdmission(lane)
         self._dependencies = Dependencies(lane, self._admission, self._missing)
         self._detours: SlowLaneDetours | None = None
-        if not self._is_later and "process-slow" in lane.cell.topics:  # a cell of an earlier release has no such topic
+        if (
+            not self._runs_diverted and "process-slow" in lane.cell.topics
+        ):  # a cell of an earlier release has no such topic
             self._slow = lane.cell.topics["process-slow"].name
             slow = KafkaSlowTopic(lane.settings.kafka, lane.identity.cell, self._slow)
             self._detours = SlowLaneDetours(lane, slow, self._flows)
-        if not self._is_later:
+        if not self._runs_diverted:
             lane.keep_notes(self._note, self._recall)
         self._turns: FairQueue[FlowKey] = FairQueue(QUANTUM_NS, self._weight)
         self._costs: defaultdict[str, FlowCost] = defaultdict(FlowCost)
@@ -98,7 +100,7 @@ class ProcessWork:
         bases, groups = self._bases, defaultdict[_Shared, list[ProcessItem]](list)
         watched: Collection[str] = self._admission.pipes
         gated = defaultdict[FlowKey, list[ProcessItem]](list)
-        if self._is_later:
+        if self._runs_diverted:
             watched = _NOBODY  # diverted messages have been admitted
         for message, meta, headers in self._lane.read_all(messages):
             origin = partition = message.partition()
@@ -106,7 +108,7 @@ class ProcessWork:
                 item = self._returned(message, meta, headers)
                 if item is None:
                     continue
-                if self._is_later:
+                if self._runs_diverted:
                     origin = place_of(meta.position).partition
             else:
                 meta.position = bases[partition] + message.offset()
@@ -116,7 +118,7 @@ class ProcessWork:
                 gated[meta.pipe, partition].append(item)
             else:
                 groups[meta.pipe, meta.revision, meta.bucket, partition, origin, meta.through].append(item)
-        for shared, items in groups.items() if not self._is_later else ():  # diverted messages were counted before
+        for shared, items in groups.items() if not self._runs_diverted else ():  # diverted messages were counted before
             self._count(shared[0], items)
         for group, items in self._in_order(groups):
             self._put(group, items)
@@ -143,7 +145,7 @@ class ProcessWork:
         for (pipe, partition), of_flow in flows.items():
             if len(of_flow) > 1 and any(self._runner.keeps_order(group) for group, _ in of_flow):
                 items = sorted((item for _, some in of_flow for item in some), key=offset_of)
-                due += _runs_of(pipe, partition, items, is_later=self._is_later)
+                due += _runs_of(pipe, partition, items, runs_diverted=self._runs_diverted)
             else:
                 due += of_flow
         return due
@@ -219,7 +221,7 @@ class ProcessWork:
             self._try_waiting()
             # this also reports the pipes, so that the control plane pauses them
             overdue = self._dependencies.overdue(self._waiting, now_s)
-            if self._is_bulk or not self._is_later:  # a slow lane has no gate to keep the order: messages wait on
+            if self._is_bulk or not self._runs_diverted:  # a slow lane has no gate to keep the order: messages wait on
                 self._hold_waiting(overdue)
         self._dependencies.poll(now_s)
         self._lane.held_pipes = len(self._dependencies.held)
@@ -277,7 +279,7 @@ class ProcessWork:
         """Run or divert the next messages of a flow; return their cost in ns of CPU."""
         pipe, cost = flow.key[0], self._costs[flow.key[0]]
         plan = self._runner.plan(flow.parts[0][0])
-        diversion = None if self._is_later else self._diversion(flow, plan)
+        diversion = None if self._runs_diverted else self._diversion(flow, plan)
         most = MOST_AT_ONCE if diversion is not None else cost.chunk(plan, credit_ns)
         group, items = flow.take(most)
         self._queued -= len(items)
@@ -438,11 +440,11 @@ class ProcessWork:
 
 
 def _runs_of(
-    pipe: str, partition: int, items: list[ProcessItem], *, is_later: bool
+    pipe: str, partition: int, items: list[ProcessItem], *, runs_diverted: bool
 ) -> Iterable[tuple[FlowGroup, list[ProcessItem]]]:
     """Yield consecutive items that may run together, with their group."""
     for stretch in stretches(items):
-        if not is_later:
+        if not runs_diverted:
             yield _group_of(pipe, partition, stretch), stretch
             continue
         for origin, some in groupby(stretch, lambda item: place_of(item.meta.position).partition):

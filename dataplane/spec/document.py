@@ -22,14 +22,14 @@ from dataplane.spec.storage import TableDestination, TopicDestination
 from dataplane.spec.windows import Windows, WindowSpec, check_windows
 
 Steps = Annotated[list[Step], Meta(max_length=100)]
-Execution = Literal["lanes", "bulk"]
+Execution = Literal["streaming", "bulk"]
 
 
 class PipeSpec(Struct, forbid_unknown_fields=True, frozen=True):
     """One revision of a pipe: from `sources`, through `normalize` and `enrich`, to the `destinations` of its `routes`.
 
     Without routes a message is sent to all of them. `transform` holds steps for one destination only, after the route.
-    `execution` says what runs the steps: lanes, in milliseconds, or a Structured Streaming query, in batches.
+    `execution` selects how the steps run: `streaming` on each event within milliseconds, or `bulk` in batches.
     """
 
     sources: Annotated[dict[Name, SourceSpec], Meta(min_length=1, max_length=20)]
@@ -41,7 +41,7 @@ class PipeSpec(Struct, forbid_unknown_fields=True, frozen=True):
     enrich: Enrichments = []
     dedup: DedupSpec | None = None
     windows: Windows = {}
-    execution: Execution | UnsetType = UNSET
+    execution: Execution | UnsetType = UNSET  # omitted unless set: earlier releases refuse it
 
 
 def parse_pipe_spec(document: Mapping[str, Any] | bytes) -> PipeSpec:
@@ -95,11 +95,11 @@ def _check(spec: PipeSpec) -> None:
 def _check_execution(spec: PipeSpec) -> None:
     """Refuse bulk execution for destinations that events of a key must reach in order. Raises SpecError.
 
-    An event that lanes run may overtake one that still waits for its batch.
+    After a switch back to streaming, an event may overtake one that still waits for its batch.
     """
     for name, to in spec.destinations.items():
-        if spec.execution == "bulk" and (to.ordered or (isinstance(to, TopicDestination) and to.compacted)):
-            raise SpecError("$.execution", f"needs lanes: the destination {name} keeps the order of each key")
+        if spec.execution == "bulk" and to.ordered:
+            raise SpecError("$.execution", f"needs streaming: the destination {name} keeps the order of each key")
 
 
 def _check_compacted(spec: PipeSpec) -> None:

@@ -36,8 +36,8 @@ FORMATS: Final = {
     "cloudevents": "CloudEvents batches",
 }
 TIMEOUT_RULES: Final = (("408", "", "retry"), ("425", "", "retry"))
-ORDER_NEEDS_LANES: Final = (
-    "This pipe has bulk execution, which does not keep the order of a key. Choose Lanes in its editor first."
+ORDER_NEEDS_STREAMING: Final = (
+    "This pipe has bulk execution, which does not keep the order of a key. Choose Streaming in its editor first."
 )
 _RULE_PATH: Final = re.compile(r"\.rules\[(\d+)\]\.?(.*)")
 _TOO_SHORT: Final = "Expected `str` of length >= 1"  # wording of msgspec
@@ -196,7 +196,7 @@ class DeliverySettings:
             rules[int(match[1])] = replace(rules[int(match[1])], error=f"{match[2] or 'rule'}: {reason}")
             return replace(self, rules=tuple(rules))
         if path == "$.execution":
-            self.form.add_error("ordered", ORDER_NEEDS_LANES)
+            self.form.add_error("ordered", ORDER_NEEDS_STREAMING)
             return self
         if ".headers" in path:
             return replace(self, headers=tuple(replace(row, error=reason) for row in self.headers if not row.empty))

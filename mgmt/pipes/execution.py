@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-LANES: Final = "lanes"
+STREAMING: Final = "streaming"
 
 
 def execution_of(document: Mapping[str, Any]) -> str:
-    """Return the execution that a spec document names; without one, lanes."""
-    return str(document.get("execution") or LANES)
+    """Return the execution that a spec document names; without one, streaming."""
+    return str(document.get("execution") or STREAMING)

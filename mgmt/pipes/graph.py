@@ -19,7 +19,7 @@ from mgmt.ledger.queries.bucket_range import MINUTE_S, bucket_at, rate_per_s
 from mgmt.ledger.queries.minutes import MinuteLoss, judged_counts
 from mgmt.ledger.queries.timing import Timing
 from mgmt.models import Alert, Destination, DestinationHealth
-from mgmt.pipes.execution import LANES, execution_of
+from mgmt.pipes.execution import STREAMING, execution_of
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class GraphProblem:
 
 @dataclass(frozen=True)
 class GraphStep:
-    """Node of the pipe's steps. `size`: number of its steps, tables or rules in words, or how they run."""
+    """Node of the pipe's steps. `size`: number of its steps, tables or rules in words."""
 
     name: str
     size: str
@@ -119,9 +119,9 @@ def delivered_share(lines: Iterable[MinuteLoss], destination: str) -> float | No
 
 def _steps(spec: Mapping[str, Any]) -> list[GraphStep]:
     rules = (spec.get("routes") or {}).get("rules", [])
-    found = [GraphStep("deduplication", "")] if spec.get("dedup") else []
-    if execution_of(spec) != LANES:
-        found.append(GraphStep("bulk execution", "in batches"))
+    found = [GraphStep("bulk execution", "")] if execution_of(spec) != STREAMING else []
+    if spec.get("dedup"):
+        found.append(GraphStep("deduplication", ""))
     found.append(GraphStep("normalize", _counted(len(spec.get("normalize", [])), "step")))
     if spec.get("enrich"):
         found.append(GraphStep("enrich", _counted(len(spec["enrich"]), "table")))

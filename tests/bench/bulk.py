@@ -1,4 +1,4 @@
-"""Lanes and bulk execution on Spark compared: a backlog, the delay of single events, and CPU time per event.
+"""Streaming and bulk execution on Spark compared: a backlog, the delay of single events, and CPU time per event.
 
 The cell is started after the events of the backlog are stored. The rates are those of the output topic, from its first
 to its last record; CPU time is that of all processes of the application.
@@ -8,12 +8,13 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 import psutil
 
 from controlplane.compute.processes import members
 from dataplane.names import output_topic
+from dataplane.spec.document import Execution
 from loadgen.measured import LoadOrder
 from tests.bench.replay import FILL_PER_S, WAIT_S
 from tests.bench.report import RUNS, Line
@@ -23,7 +24,7 @@ from tests.support.data_plane import DataPlane, running_plane, until
 from tests.support.neighbours import p95_ms, plain_delays_ms
 from tests.support.replay_campaign import end_of, records
 
-Execution = Literal["lanes", "bulk"]
+EXECUTIONS: Final[tuple[Execution, ...]] = ("streaming", "bulk")
 FEED: Final = "feed"
 BACKLOG: Final = 100_000
 STEADY_PER_S: Final = 500
@@ -44,18 +45,18 @@ class Round(NamedTuple):
 def bench_bulk(_at: object) -> list[Line]:
     """Measure both executions in turn, several times."""
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as var, running_plane(Path(var)) as plane:
-        for execution in ("lanes", "bulk"):
+        for execution in EXECUTIONS:
             plane.cluster.make_output_topic(execution, FEED)
             plane.add_pipe(execution, {FEED: {"type": "topic"}}, normalize=FIVE_STEPS, execution=execution)
             single = f"single-{execution}"
             plane.add_pipe(single, {"crm": {"url": plane.receiver.url(f"/{single}")}}, execution=execution)
-        rounds = [(_round(plane, "lanes", number), _round(plane, "bulk", number)) for number in range(RUNS)]
-    lanes, bulk = [one for one, _ in rounds], [other for _, other in rounds]
+        rounds = [(_round(plane, "streaming", number), _round(plane, "bulk", number)) for number in range(RUNS)]
+    streaming, bulk = [one for one, _ in rounds], [other for _, other in rounds]
 
     def line(name: str, unit: str, field: str) -> list[Line]:
-        bases = [getattr(one, field) for one in lanes]
+        bases = [getattr(one, field) for one in streaming]
         return [
-            Line(f"lanes: {name}", unit, bases),
+            Line(f"streaming: {name}", unit, bases),
             Line(f"bulk: {name}", unit, [getattr(one, field) for one in bulk], bases),
         ]
 

@@ -43,7 +43,7 @@ def test_pipe_is_switched_to_bulk_and_back_and_each_message_is_delivered(
     send()
     story.page.goto(f"{story.base}/pipes/{story.id}/")
     expect(story.main).to_contain_text("bulk execution")
-    choose(story, "Lanes", 3)
+    choose(story, "Streaming (default)", 3)
     send()
     assert len(receiver.got[path]) == len(sent), "each is sent once"
     assert story.read("")["live_revision"] == 3

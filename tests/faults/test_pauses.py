@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 SEEN_S = 2.0  # a delivery that a kill has delayed comes within this time after the first one
 # Kafka misses a killed member at the earliest so long after the kill: it may have sent its last heartbeat 1 s before.
 KAFKA_WAITS_S = SESSION_TIMEOUT_MS / 1_000 - 1.0
+REPLICA_S = 2.0  # the other replica goes on; clients of the killed one connect again
+P95_S = 3.0
 
 
 def pause_s(plane: DataPlane, path: str, since_ns: int) -> float:
@@ -53,17 +55,21 @@ def pauses_s(
             time.sleep(SEEN_S)
             pauses.append(pause_s(plane, path, since_ns))
     check(plane, pipe, sender, kills)
-    p50, p95 = statistics.median(pauses), statistics.quantiles(pauses, n=20, method="inclusive")[-1]
     log.info(
         "%s: no delivery for p50 %.2f, p95 %.2f, max %.2f s; %d repeated; each %s",
         pipe,
-        p50,
-        p95,
+        statistics.median(pauses),
+        p95_s(pauses),
         max(pauses),
         len(plane.receiver.got[path]) - len({received.position for received in plane.receiver.got[path]}),
         [round(pause, 2) for pause in pauses],
     )
     return pauses
+
+
+def p95_s(pauses: list[float]) -> float:
+    """Return the 95th percentile."""
+    return statistics.quantiles(pauses, n=20, method="inclusive")[-1]
 
 
 def lanes_of_the_path(plane: DataPlane) -> Victim:
@@ -81,16 +87,18 @@ def test_killed_lane_continues_before_its_session_times_out(plane: DataPlane):
 @pytest.mark.alone
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize(
-    ("victims", "between_s"),
+    ("victims", "between_s", "limit_s"),
     [
         # A lane that is killed again within a minute of its start waits longer each time before it returns.
-        pytest.param(lanes_of_the_path, (31.0, 33.0), id="lane"),
-        pytest.param(replicas, (2.0, 8.0), id="replica"),
+        pytest.param(lanes_of_the_path, (31.0, 33.0), KAFKA_WAITS_S, id="lane"),
+        pytest.param(replicas, (2.0, 8.0), REPLICA_S, id="replica"),
     ],
 )
 def test_pauses_of_many_kills_are_short(
-    plane: DataPlane, request: pytest.FixtureRequest, victims: Victims, between_s: Span
+    plane: DataPlane, request: pytest.FixtureRequest, victims: Victims, between_s: Span, limit_s: float
 ):
     kills = max(KILLS, 4)
     name = f"pauses-{request.node.callspec.id}"
-    assert max(pauses_s(plane, name, victims(plane), kills=kills, between_s=between_s)) < KAFKA_WAITS_S
+    pauses = pauses_s(plane, name, victims(plane), kills=kills, between_s=between_s)
+    assert max(pauses) < limit_s
+    assert p95_s(pauses) < P95_S

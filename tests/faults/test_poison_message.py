@@ -11,9 +11,10 @@ from tests.support.messages import dead_letters
 
 
 @pytest.mark.timeout(1_200)
-@pytest.mark.parametrize("execution", ["lanes", "bulk"])
+@pytest.mark.parametrize("execution", ["streaming", "bulk"])
 def test_event_that_kills_its_lane_is_dead_lettered_and_the_rest_is_delivered(plane: DataPlane, execution: str):
     pipe = f"deadly-{execution}"
+    before = plane.records_on("bulk")
     key = plane.add_pipe(pipe, {"crm": {"url": plane.receiver.url(f"/{pipe}")}}, execution=execution)
     events = [{"n": n, "note": "kills-its-lane" if n == 7 else ""} for n in range(20)]
     status, _, text = plane.post(key, json.dumps(events).encode())
@@ -28,4 +29,5 @@ def test_event_that_kills_its_lane_is_dead_lettered_and_the_rest_is_delivered(pl
     (letter,) = dead_letters(plane, pipe)
     assert (letter.position, letter.cause) == (positions[7], "crashes-lane")
     assert json.loads(letter.body) == events[7]
+    assert plane.records_on("bulk") - before == (len(events) if execution == "bulk" else 0)
     assert not plane.offsets.fell

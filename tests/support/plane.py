@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from confluent_kafka import TopicPartition
 
+from dataplane.names import Purpose
 from loadgen.scripted import Receiver
 from localbox.ports import free_ports
 from localbox.settings import ROOT
 from tests.support.broker import Broker
 from tests.support.cluster import Cluster, key_of
+from tests.support.kafka import admin_consumer
 from tests.support.ledger_checks import AuditReader, Whole
 from tests.support.patience import Patience
 from tests.support.sender import Sender
@@ -103,6 +106,13 @@ class Plane(ABC):
             return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
         finally:
             connection.close()
+
+    def records_on(self, purpose: Purpose) -> int:
+        """Return how many records a topic of the cell has ever had."""
+        topic = self.cluster.topics[purpose]
+        with admin_consumer({"bootstrap.servers": self.broker.address, "group.id": "looks-on"}) as reader:
+            places = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
+            return sum(reader.get_watermark_offsets(place, timeout=30)[1] for place in places)
 
     def whole(self, pipe: str) -> Whole:
         """Return the current account of a pipe."""

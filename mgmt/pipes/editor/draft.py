@@ -13,7 +13,7 @@ from typing import Any, Final
 from dataplane.spec import SpecError
 from mgmt.pipes.editor.destination_row import DestinationRow, destination_document, destination_row
 from mgmt.pipes.editor.steps import StepRow, json_or_text, row_to_step, step_to_row
-from mgmt.pipes.execution import LANES, execution_of
+from mgmt.pipes.execution import STREAMING, execution_of
 from mgmt.sandbox import checked_spec_of
 
 EVERYTHING: Final = "everything"
@@ -97,7 +97,7 @@ class Draft:
     rules: tuple[RouteRuleRow, ...] = ()
     otherwise: tuple[int, ...] = ()
     destinations: tuple[DestinationRow, ...] = (DestinationRow("main"),)
-    execution: str = LANES
+    execution: str = STREAMING
     as_json: bool = False
     text: str = ""
     base: Mapping[str, Any] = field(default_factory=dict)
@@ -232,8 +232,8 @@ def _enrich_row(one: Mapping[str, Any]) -> EnrichRow:
 
 def _document(draft: Draft) -> dict[str, Any]:
     base = copy.deepcopy(dict(draft.base)) or {"version": 1}
-    base.pop("execution", None)  # an absent field for lanes, because earlier releases of the data plane refuse it
-    if draft.execution != LANES:
+    base.pop("execution", None)  # an absent field for streaming, because earlier releases of the data plane refuse it
+    if draft.execution != STREAMING:
         base["execution"] = draft.execution
     return base | {
         "sources": {row.name: _source(row, base) for row in draft.sources},

@@ -58,8 +58,8 @@ _REASONS: Final = (
     (re.compile(r"^needs https$"), "Enter a URL that begins with https://"),
     (re.compile(r"^needs JSON"), "Enter valid JSON"),
     (
-        re.compile(r"^needs lanes: the destination (\S+) keeps the order of each key"),
-        r"Choose Lanes: \1 keeps the order of each key, which Bulk does not",
+        re.compile(r"^needs streaming: the destination (\S+) keeps the order of each key"),
+        r"Choose Streaming: \1 keeps the order of each key, which Bulk does not",
     ),
     (re.compile(r"^must "), "Must "),
     (re.compile(r"^needs "), "Enter "),

@@ -20,7 +20,7 @@ from mgmt.pipes.editor.destination_row import (
 )
 from mgmt.pipes.editor.draft import SOURCE_PATHS, Draft, EnrichRow, RouteRuleRow, SourceRow
 from mgmt.pipes.editor.steps import OPS, StepRow
-from mgmt.pipes.execution import LANES
+from mgmt.pipes.execution import STREAMING
 
 _PLACE: Final = re.compile(r"^line (\d+), column (\d+): ")
 _SLOT_NAMES: Final = "abc"
@@ -76,10 +76,10 @@ COLUMNS_HINT: Final = (
 KEY_HINT: Final = "Columns of a unique index, separated by commas. Without a key, a repeated message is a second row."
 USER_HINT: Final = "After you publish, enter the password on the page of the destination."
 CA_HINT: Final = "If your database has a CA of its own: its certificates as PEM. Leave empty for public CAs."
-EXECUTIONS: Final = ((LANES, "Lanes"), ("bulk", "Bulk"))
+EXECUTIONS: Final = ((STREAMING, "Streaming (default)"), ("bulk", "Bulk"))
 EXECUTION_HINT: Final = (
-    "Lanes deliver within milliseconds and suit almost every pipe. Bulk runs the steps in batches on a Spark cluster: "
-    "choose it for large imports with heavy steps, if a second of delay does not matter."
+    "Streaming runs the steps on each event within milliseconds. Bulk runs them in batches and adds about a second: "
+    "choose it for large imports with heavy steps on a Spark cluster. Your operator knows if the cell has one."
 )
 ACCESS_KEY_HINT: Final = "After you publish, enter its secret on the page of the destination."
 

@@ -14,7 +14,7 @@ from mgmt import sandbox
 from mgmt.lookups.queries.rows import TenantLookupRows
 from mgmt.messages.queries.last_event import NoEventError, PlacedEvent, newest_events
 from mgmt.models import Pipe, PipeRevision
-from mgmt.pipes.execution import LANES, execution_of
+from mgmt.pipes.execution import STREAMING, execution_of
 from mgmt.pipes.queries.dry_run import salt_of
 from mgmt.pipes.spec_check import checked_spec
 from mgmt.sandbox import SandboxRefused
@@ -177,8 +177,8 @@ def not_compared(live: Mapping[str, Any], draft: Mapping[str, Any]) -> list[str]
         found.append("For look-up table destinations the messages are compared, not the keys of the rows.")
     before, after = execution_of(live), execution_of(draft)
     if before != after:
-        delay = "with about a second of delay" if before == LANES else "without the delay of a batch"
-        found.append(f"Execution changes from {before} to {after}: the messages stay the same, {delay}.")
+        delay = "are delivered about a second later" if before == STREAMING else "no longer wait for a batch"
+        found.append(f"Execution changes from {before} to {after}. This changes no message; messages {delay}.")
     found.append("Delivery is not compared: no request is sent, so responses, retries, order and batches play no role.")
     return found
 

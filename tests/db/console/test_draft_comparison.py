@@ -121,7 +121,8 @@ def test_notes_name_what_is_not_compared(api: APIClient, live: Pipe, a_spec: Mak
     assert impure[0].startswith("Duplicates are not looked for")
     later = compare(api, live, draft(a_spec, execution="bulk")).json()["notes"]
     assert later[0] == (
-        "Execution changes from lanes to bulk: the messages stay the same, with about a second of delay."
+        "Execution changes from streaming to bulk. This changes no message; "
+        "messages are delivered about a second later."
     )
     sends = a_spec() | {"destinations": {"crm": {"url": "https://crm.example.com/in", "original_body": True}}}
     assert compare(api, live, sends).json()["notes"][0].endswith("as received the JSON is compared.")

@@ -143,8 +143,9 @@ def test_beginning_of_a_destination_is_entered_and_its_error_is_at_its_field(ali
 
 def test_execution_is_chosen_kept_and_compared(alices: Client, api: APIClient):
     page = alices.get("/pipes/new/").content.decode()
-    assert re.search(r'<option value="lanes" selected>Lanes</option>\s*<option value="bulk">Bulk</option>', page)
-    assert "Lanes deliver within milliseconds." in page
+    default = r'<option value="streaming" selected>Streaming \(default\)</option>'
+    assert re.search(rf'{default}\s*<option value="bulk">Bulk</option>', page)
+    assert "Streaming runs the steps on each event within milliseconds." in page
     assert "The spec also contains" not in page
     alices.post("/pipes/new/", typed(execution="bulk"))
     pipe = Pipe.objects.get()
@@ -153,10 +154,10 @@ def test_execution_is_chosen_kept_and_compared(alices: Client, api: APIClient):
     page = alices.get(url).content.decode()
     assert '<option value="bulk" selected>Bulk</option>' in page
     assert "The spec also contains" not in page
-    alices.post(url, typed(based_on="1", source__was="web", destination__was="crm", execution="lanes"))
+    alices.post(url, typed(based_on="1", source__was="web", destination__was="crm", execution="streaming"))
     changed = api.get(f"/api/v1/pipes/{pipe.id}/revisions/2/diff/").json()["lines"]
     assert ("gone", '"execution": "bulk"') in [(line["kind"], line["text"].strip(" ,")) for line in changed]
-    assert execution_of(pipe.revisions.get(number=2).spec) == "lanes"
+    assert execution_of(pipe.revisions.get(number=2).spec) == "streaming"
 
 
 def test_execution_that_cannot_keep_order_is_refused_at_its_field(alices: Client, tenant: Tenant):
@@ -165,7 +166,7 @@ def test_execution_that_cannot_keep_order_is_refused_at_its_field(alices: Client
     answer = alices.post("/pipes/new/", ordered)
     page = answer.content.decode()
     assert answer.status_code == 422
-    assert error_of(page, "execution") == "Choose Lanes: crm keeps the order of each key, which Bulk does not"
+    assert error_of(page, "execution") == "Choose Streaming: crm keeps the order of each key, which Bulk does not"
     assert '<option value="bulk" selected>Bulk</option>' in page, "the choice is kept"
     assert re.findall(r'id="([a-z0-9-]+)"[^>]* autofocus', page) == ["execution"]
     assert "1 error in execution" in page

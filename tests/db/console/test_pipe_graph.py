@@ -77,7 +77,7 @@ def test_bulk_execution_is_a_stop_before_the_steps(alices: Client, pipe: Pipe, a
     publish_revision(pipe=pipe, spec=a_spec() | {"execution": "bulk"}, based_on=1, author=alice, at_once=True)
     go_live(pipe)
     graph = graph_of(alices, pipe)
-    assert "ingest bulk execution in batches normalize" in words(graph)
+    assert "ingest bulk execution normalize" in words(graph)
     assert 'id="node-bulk-execution"' in graph
 
 

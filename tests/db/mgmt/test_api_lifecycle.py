@@ -50,7 +50,7 @@ def test_execution_is_published_read_and_changed_back(api: APIClient, pipe: Pipe
     assert made.status_code == 201
     read = api.get(made["Location"]).json()["spec"]
     assert read["execution"] == "bulk"
-    back = api.post(path, {"spec": read | {"execution": "lanes"}, "based_on": 2})
+    back = api.post(path, {"spec": read | {"execution": "streaming"}, "based_on": 2})
     assert back.status_code == 201
     diff = api.get(f"{path}3/diff/").json()["lines"]
     assert [line["text"].strip(" ,") for line in diff if line["kind"] == "gone"] == ['"execution": "bulk"']

@@ -257,7 +257,7 @@ def test_limits_that_are_cleared_are_not_kept_and_an_error_is_at_its_limit(name:
     assert dict(found.errors) == {f"destination-{place}-max_events": "Enter a whole number up to 1000"}
 
 
-def test_execution_is_chosen_kept_and_absent_for_lanes():
+def test_execution_is_chosen_kept_and_absent_for_streaming():
     plain = {"sources": {"shop": {}}, "destinations": {"crm": {"type": "http", "url": "https://c.example.com"}}}
     sent = "source.name=shop&destination.name=crm&destination.was=crm&destination.url=https://c.example.com"
     document = draft_from_post(QueryDict(f"{sent}&execution=bulk"), plain).document()
@@ -266,10 +266,10 @@ def test_execution_is_chosen_kept_and_absent_for_lanes():
     assert (shown.as_json, execution_field(shown).value, shown.hidden_parts) == (False, "bulk", [])
     assert parse_pipe_spec(shown.document()) == parse_pipe_spec(document)
     assert draft_from_post(QueryDict(sent), document).document()["execution"] == "bulk", "an older page posts none"
-    lanes = draft_from_post(QueryDict(f"{sent}&execution=lanes"), document)
-    assert "execution" not in lanes.document()
-    stored = draft_from_spec("orders", spec_to_builtins(parse_pipe_spec(lanes.document())))
-    assert (execution_field(stored).value, stored.hidden_parts) == ("lanes", [])
+    streaming = draft_from_post(QueryDict(f"{sent}&execution=streaming"), document)
+    assert "execution" not in streaming.document()
+    stored = draft_from_spec("orders", spec_to_builtins(parse_pipe_spec(streaming.document())))
+    assert (execution_field(stored).value, stored.hidden_parts) == ("streaming", [])
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_execution_is_chosen_kept_and_absent_for_lanes():
         pytest.param({"execution": "spark"}, "Choose one of the values", id="unknown"),
         pytest.param(
             {"execution": "bulk", "destinations": {"feed": {"type": "topic", "compacted": True}}},
-            "Choose Lanes: feed keeps the order of each key, which Bulk does not",
+            "Choose Streaming: feed keeps the order of each key, which Bulk does not",
             id="ordered",
         ),
     ],

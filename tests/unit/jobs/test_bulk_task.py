@@ -47,15 +47,15 @@ class FakeLane:
         FakeLane.opened += 1
         self.closed = False
         self.caught_up: list[int] = []
+        self.read: list[int] = []
 
     def catch_up(self, control_offset: int) -> None:
         self.caught_up.append(control_offset)
 
-    def run(self, records: Iterator[BulkRecord]) -> tuple[int, int]:
-        offsets = [record.offset() for record in records]
+    def run(self, records: Iterator[BulkRecord]) -> None:
+        self.read += [record.offset() for record in records]
         if FakeLane.fails:
             raise LaneError("a table is missing")
-        return 3, offsets[-1] + 1
 
     def close(self) -> None:
         self.closed = True
@@ -83,10 +83,10 @@ def test_records_have_what_the_work_calls():
 
 
 def test_worker_keeps_its_context_for_the_next_task_and_catches_up_with_the_driver(worker: BulkWorker):
-    assert worker.run(TASK, records_of([batch(row(5))])) == (3, 6)
+    worker.run(TASK, records_of([batch(row(5))]))
     lane: Any = worker._lane
-    assert worker.run(BulkTask("c1", 1, "run", 9), records_of([batch(row(6))])) == (3, 7)
-    assert lane.caught_up == [9]
+    worker.run(BulkTask("c1", 1, "run", 9), records_of([batch(row(6))]))
+    assert (lane.caught_up, lane.read) == ([9], [5, 6])
     assert worker._lane is lane
 
 
@@ -103,6 +103,17 @@ def test_failed_task_closes_the_context_and_gives_the_reason(worker: BulkWorker,
     lane: Any = worker._lane
     monkeypatch.setattr(FakeLane, "fails", True)
     (found,) = list(run_bulk_task(TASK, [batch(row(6))]))
-    assert found.to_pylist() == [{"partition": -1, "next": 0, "problem": "a table is missing"}]
+    assert found.to_pylist() == [{"problem": "a table is missing"}]
     assert lane.closed
     assert worker._lane is None
+
+
+def test_context_is_closed_once_no_task_has_come_for_a_while(worker: BulkWorker, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bulk_task, "IDLE_S", 0.0)
+    worker.run(TASK, records_of([batch(row(5))]))
+    lane: Any = worker._lane or FakeLane
+    closing = worker._closing
+    if closing is not None:
+        closing.join(10)
+    assert worker._lane is None
+    assert lane is FakeLane or lane.closed

@@ -55,8 +55,18 @@ def ticker(monkeypatch: pytest.MonkeyPatch) -> TapTicker:
     return TapTicker(start)
 
 
-def test_clock_advances_once_everything_is_settled(ticker: TapTicker):
+def test_clock_advances_once_everything_is_settled_also_what_dedup_has_returned(
+    ticker: TapTicker, monkeypatch: pytest.MonkeyPatch
+):
+    asked: list[str] = []
+
+    def passed(group: str, _topic: TopicRecord) -> bool:
+        asked.append(group)
+        return True
+
+    monkeypatch.setattr(ticker, "_passed", passed)
     assert ticker._all_settled()
+    assert asked == [*GROUPS[:3], GROUPS[3], *GROUPS[:3]]
 
 
 @pytest.mark.parametrize("group", GROUPS)

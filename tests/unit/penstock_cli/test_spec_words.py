@@ -14,7 +14,7 @@ SPEC: dict[str, Any] = {
     "transform": {},
     "destinations": {"books": BOOKS},
     "dedup": None,
-    "execution": "lanes",
+    "execution": "streaming",
 }
 
 
@@ -57,7 +57,7 @@ SPEC: dict[str, Any] = {
             id="step of one destination",
         ),
         pytest.param({"dedup": {"paths": ["id"]}}, ['dedup: null becomes {"paths": ["id"]}'], id="other part"),
-        pytest.param({"execution": "bulk"}, ['execution: "lanes" becomes "bulk"'], id="execution"),
+        pytest.param({"execution": "bulk"}, ['execution: "streaming" becomes "bulk"'], id="execution"),
     ],
 )
 def test_difference_is_one_line(change: dict[str, Any], lines: list[str]):

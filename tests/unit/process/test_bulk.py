@@ -11,10 +11,12 @@ from dataplane.ledger.facts import BULK, Fact
 from dataplane.ledger.meta import read_meta
 from dataplane.ledger.units import position_of
 from dataplane.names import ENTRANCE
+from dataplane.plan import compile_plan
 from dataplane.process import dependencies
 from dataplane.process.work import ProcessWork
 from dataplane.runtime.lookups import Lookups
 from dataplane.spec import SpecError, parse_pipe_spec
+from dataplane.tables.records import PipeRecord, PlanRecord
 from tests.support.memory_lane import MemoryLane
 from tests.support.process_lane import arrived, dead, egress, opened, plan
 
@@ -30,12 +32,12 @@ def bulk_lane(var: Path, *plans: object) -> MemoryLane:
 
 def test_lane_passes_events_of_a_bulk_revision_on_unchanged(tmp_path: Path):
     lane = opened(tmp_path, plan(execution="bulk", normalize=STEPS))
-    lane.take(arrived(1, b'{"n":1}', key=b"p\0a"), arrived(2, b'{"n":2}', key=b"p\0b"))
+    lane.take(arrived(1, b'{"n":1}', key=b"p\0a"), arrived(2, b'{"n":2}', key=b"p\0b", partition=2))
     assert egress(lane) == []
     sent = lane.producer.of(lane.cell.topics["bulk"].name)
     assert [(one["value"], one["key"], one["partition"]) for one in sent] == [
         (b'{"n":1}', b"p\0a", 0),
-        (b'{"n":2}', b"p\0b", 0),
+        (b'{"n":2}', b"p\0b", 2),
     ]
     assert lane.unsettled() == 2, "an event was settled before the bulk topic has it"
     lane.store()
@@ -86,11 +88,15 @@ def test_bulk_work_holds_events_whose_plan_is_missing_for_too_long(tmp_path: Pat
     """Without this, one pipe would stop the batches of all pipes of its cell."""
     monkeypatch.setattr(dependencies, "WAIT_S", 0.0)
     lane = bulk_lane(tmp_path)
-    lane.take(arrived(5, position=position_of(1, 0, 7)))
+    known = plan(execution="bulk")
+    lane.table.apply(PipeRecord("other", 1, "t", "other", "c1", "active", [(1, 100)]))
+    lane.table.apply(PlanRecord("other", 1, known.spec))
+    lane.take(arrived(5, position=position_of(1, 0, 7)), arrived(6, position=position_of(1, 0, 8), pipe="other"))
     lane.work.poll()
     lane.store()
     assert lane.unsettled() == 0
-    assert len(lane.producer.of(lane.cell.topics["held"].name)) == 1
+    assert [read_meta(one["headers"]).pipe for one in lane.producer.of(lane.cell.topics["held"].name)] == ["p"]
+    assert [read_meta(one["headers"]).pipe for one in egress(lane)] == ["other"]
 
 
 @pytest.mark.parametrize(
@@ -102,3 +108,8 @@ def test_bulk_execution_is_refused_for_a_destination_that_keeps_the_order_of_eac
     with pytest.raises(SpecError, match="keeps the order") as caught:
         parse_pipe_spec(spec)
     assert caught.value.path == "$.execution"
+
+
+def test_bulk_execution_is_possible_for_a_topic_that_keeps_all_records():
+    spec = {"sources": {"shop": {"key": "id"}}, "destinations": {"feed": {"type": "topic"}}, "execution": "bulk"}
+    assert compile_plan(parse_pipe_spec(spec)).is_bulk

@@ -35,25 +35,34 @@ class BulkQuery:
         """Return True if the spec asks for bulk execution."""
         return needs_query(self.name, spec)
 
+    def __init__(self) -> None:
+        self._settled: dict[str, dict[int, int]] = {}
+
     def start(self, spark: SparkSession, start: QueryStart) -> Any:
         """Start the query and return Spark's StreamingQuery."""
+        settled = self._settled.setdefault(start.cell.topics[self.reads].name, {})
         rows = kafka_rows(spark, start, self.reads, MOST_ROWS)
-        return start_stream(rows, start, self.name, BulkWriter(start), every_ms=EVERY_MS)
+        return start_stream(rows, start, self.name, BulkWriter(start, settled), every_ms=EVERY_MS)
 
     def close(self) -> None:
         """Do nothing: the Python workers of the tasks own the Kafka clients."""
 
 
 class BulkWriter:
-    """Sink of a batch: a task for each partition of the topic runs its records."""
+    """Sink of a batch: a task for each partition of the topic runs its records.
 
-    def __init__(self, start: QueryStart) -> None:
-        self._start = start
+    settled: by partition, the offset below which tasks have settled everything. A batch that failed in one partition
+             is repeated there alone.
+    """
+
+    def __init__(self, start: QueryStart, settled: dict[int, int]) -> None:
+        self._start, self._settled = start, settled
 
     def __call__(self, batch: DataFrame, _number: int) -> None:
         """Run one batch. Raises ReportWriteError if a task could not finish; the others may have."""
         start = self._start
-        task = BulkTask(start.cell.cell, start.cell.epoch, start.incarnation, control_offset=start.table.offset)
+        task = BulkTask(start.cell.cell, start.cell.epoch, start.incarnation, start.table.offset, dict(self._settled))
         found = batch.select(*COLUMNS).mapInArrow(partial(run_bulk_task, task), RESULT).collect()
+        self._settled |= {row.partition: row.next for row in found if row.partition >= 0}
         if problems := [row.problem for row in found if row.problem]:
             raise ReportWriteError("; ".join(problems))

@@ -6,6 +6,7 @@ all of its records, and stored their audit records, when it ends; only then may 
 
 import logging
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,6 +19,7 @@ import pyarrow as pa
 from confluent_kafka import KafkaException
 from msgspec import Struct
 
+from dataplane.jobs.kept_context import keep
 from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, OffsetMark
 from dataplane.ledger.facts import FactBook
 from dataplane.ledger.meta import Headers, MessageMeta
@@ -25,10 +27,11 @@ from dataplane.ledger.report_parts import encode_parts
 from dataplane.names import AUDIT_TOPIC
 from dataplane.process.work import ProcessWork
 from dataplane.runtime.kafka import lane_producer
-from dataplane.runtime.lanes.context import LaneError, LaneIdentity
+from dataplane.runtime.lanes.context import MAX_WINDOW_BYTES, LaneError, LaneIdentity
 from dataplane.runtime.lanes.envelopes import EnvelopeReader, UnreadableEnvelope
 from dataplane.runtime.lanes.poison import PoisonTracker
 from dataplane.runtime.lanes.slots import PartitionSlots
+from dataplane.runtime.lanes.watchdog import Watchdog
 from dataplane.runtime.lanes.window import AckWindow
 from dataplane.runtime.lookups import open_lookups
 from dataplane.runtime.producers.tracked_producer import ProducerFencedError, TrackedProducer
@@ -45,12 +48,13 @@ from dataplane.tables.optional_files import OptionalFiles
 log = logging.getLogger("bulk")
 
 COLUMNS: Final = ("partition", "offset", "timestamp", "key", "value", "headers")
-RESULT: Final = "problem string"
-_RESULT: Final = pa.schema([("problem", pa.string())])
+RESULT: Final = "partition int, next long, problem string"
+_RESULT: Final = pa.schema([("partition", pa.int32()), ("next", pa.int64()), ("problem", pa.string())])
 WRITER: Final = "bulk"
 AT_ONCE: Final = 500  # records passed to the work together
 MOST_UNSETTLED: Final = 4_000
 CATCH_UP_S: Final = 20.0
+LOG_EVERY_S: Final = 10.0
 ALONE_S: Final = 30.0  # for a message that is processed alone, after crashes
 IDLE_S: Final = 30.0  # then the clients are closed: Spark may use the worker for a lane, for days
 LINGER_MS: Final = 10  # larger batches; nobody waits for a single record
@@ -58,12 +62,17 @@ _OWN_ERRORS: Final = (LaneError, ProducerFencedError, KafkaException, OSError)
 
 
 class BulkTask(Struct, frozen=True):
-    """Task of a batch. `control_offset`: the control table that the driver had when the batch began."""
+    """Task of a batch.
+
+    control_offset: of the control table that the driver had when the batch began
+    settled:        by partition, the offset below which an earlier attempt of the batch has settled everything
+    """
 
     cell: str
     epoch: int
     incarnation: str
     control_offset: int
+    settled: dict[int, int] = {}
 
 
 class BulkIdentity(LaneIdentity, frozen=True):
@@ -72,7 +81,7 @@ class BulkIdentity(LaneIdentity, frozen=True):
     @property
     def writer(self) -> str:
         """Name of the writer of its signals: several processes run tasks."""
-        return f"{WRITER}-{self.number}"
+        return f"{WRITER}-{socket.gethostname()[:40]}-{self.number}"
 
 
 class BulkRecord(NamedTuple):
@@ -123,6 +132,7 @@ class BulkLane:
         self.usage, self.fields, self.files = UsageBook(), FieldBook(settings.fields), OptionalFiles()
         self.tally, self.facts, self.lags = MessageTally(), FactBook(), LagBook()
         self.held_pipes = 0
+        self._log_due_s = 0.0
         self.windows: dict[int, AckWindow] = {}
         self._reader = ControlReader(settings.kafka, snapshot_path(settings.var), self.files)
         self.table = self._reader.table
@@ -187,11 +197,22 @@ class BulkLane:
             time.sleep(0.01)
             self._reader.refresh()
 
-    def run(self, records: Iterator[BulkRecord]) -> None:
-        """Run the records of one partition, in their order, to their end.
+    def run(self, records: Iterator[BulkRecord]) -> tuple[int, int]:
+        """Run the records of one partition, in their order, to their end; return the partition and the next offset.
 
-        Raises LaneError, ProducerFencedError, KafkaException.
+        Without records, the partition is -1. Raises LaneError, ProducerFencedError, KafkaException.
         """
+        self._watchdog = Watchdog()
+        try:
+            return self._run(records)
+        finally:
+            self._watchdog.close()
+
+    def forget_crashes(self) -> None:
+        """Delete the notes of crashes: the task ends by an error of its own, for which no message is to blame."""
+        self._crashes.close()
+
+    def _run(self, records: Iterator[BulkRecord]) -> tuple[int, int]:
         partition, name = -1, ""
         while some := list(islice(records, AT_ONCE)):
             if partition < 0:
@@ -205,22 +226,28 @@ class BulkLane:
             self._hand_over(name, some)
             self._advance(partial(_has_room, window))
         if partition < 0:
-            return
+            return -1, 0
         window = self.windows[partition]
         self._advance(lambda: not (window.unsettled or self.producer.in_flight))
         self._report(partition, window.prefix)
         self._crashes.let_go(name)
         self.tally.write()
+        return partition, window.prefix
 
     def close(self) -> None:
         """Close everything; records that are not stored are dropped, because the batch is run again."""
         with ExitStack() as stack:
             stack.callback(self._reader.close)
-            stack.callback(self._producer.purge)
+            stack.callback(self._drop_records)
             stack.callback(self._work.close)
             if self.tracing is not None:
                 stack.callback(self.tracing.close)
         self._crashes.abandon()
+
+    def _drop_records(self) -> None:
+        """Drop the records that are not stored and serve their reports, which refer to the producer."""
+        self._producer.purge()
+        self._producer.poll(0)
 
     def _hand_over(self, name: str, records: Sequence[BulkRecord]) -> None:
         """Pass records to the work: together, or one at a time after repeated crashes on this host."""
@@ -240,17 +267,30 @@ class BulkLane:
             self._crashes.survived(name, time.time())
 
     def _advance(self, is_done: Callable[[], bool]) -> None:
-        """Run queued messages and collect stored records until `is_done`. A missing plan or table is waited for."""
+        """Run queued messages and collect stored records until `is_done`. A missing plan or table is waited for.
+
+        What keeps the task waiting is logged: brokers that do not answer, topics that reject records.
+        """
         while not is_done():
+            self._watchdog.pat()
+            self._log_trouble()
             self._work.poll()
             wait_s = self._work.poll_timeout_s()
             self._collect(wait_s)
             if wait_s and not self.producer.in_flight:  # something is missing, which the next control record may bring
                 self._reader.refresh()
 
+    def _log_trouble(self) -> None:
+        now_s = time.monotonic()
+        if (trouble := self.producer.trouble or self.files.trouble) and now_s >= self._log_due_s:
+            self._log_due_s = now_s + LOG_EVERY_S
+            log.warning("bulk task waits: %s", trouble)
+
     def _collect(self, wait_s: float) -> None:
         for token in self.producer.collect(wait_s):
-            if isinstance(token, UnreadableEnvelope):
+            if isinstance(token, _AuditPart):
+                token.is_stored = True
+            elif isinstance(token, UnreadableEnvelope):
                 self.settle(token.slot, token.offset)
             else:
                 self._work.on_delivery(token)
@@ -273,11 +313,20 @@ class BulkLane:
             fields=self.fields.take_if_due(),
         )
         for record in encode_parts(audit):
-            self.producer.send(AUDIT_TOPIC, None, key=self.cell.cell.encode(), value=record)
-            while self.producer.in_flight:
+            part = _AuditPart()  # a record that the topic rejects is tried again: so nothing in flight proves nothing
+            self.producer.send(AUDIT_TOPIC, part, key=self.cell.cell.encode(), value=record)
+            while not part.is_stored:
+                self._watchdog.pat()
+                self._log_trouble()
                 self._collect(0.05)
         self.facts.clear()
         self.lags.clear()
+
+
+class _AuditPart(Struct):
+    """Token of an audit record."""
+
+    is_stored: bool = False
 
 
 class _NoCheckpoints(Struct, frozen=True):
@@ -289,7 +338,7 @@ class _NoCheckpoints(Struct, frozen=True):
 
 
 def _has_room(window: AckWindow) -> bool:
-    return window.unsettled <= MOST_UNSETTLED
+    return window.unsettled <= MOST_UNSETTLED and window.bytes <= MAX_WINDOW_BYTES // 2
 
 
 def _is_settled(window: AckWindow, offset: int, deadline_s: float) -> bool:
@@ -305,7 +354,7 @@ class BulkWorker:
         self._of: tuple[str, int, str] | None = None
         self._closing: threading.Timer | None = None
 
-    def run(self, task: BulkTask, records: Iterator[BulkRecord]) -> None:
+    def run(self, task: BulkTask, records: Iterator[BulkRecord]) -> tuple[int, int]:
         """Run a task; after an error the context is closed. Raises LaneError, ProducerFencedError, KafkaException."""
         with self._lock:
             if self._closing is not None:
@@ -320,14 +369,29 @@ class BulkWorker:
                     self._lane, self._of = BulkLane(task, settings_from()), of
                 else:
                     self._lane.catch_up(task.control_offset)
-                self._lane.run(records)
+                result = self._lane.run(
+                    record for record in records if record.at[1] >= task.settled.get(record.at[0], 0)
+                )
                 is_clean = True
+            except _OWN_ERRORS:
+                if self._lane is not None:
+                    self._lane.forget_crashes()
+                raise
             finally:
                 if not is_clean:
                     self._close()
             self._closing = threading.Timer(IDLE_S, self._close_idle)
             self._closing.daemon = True
             self._closing.start()
+            keep(WRITER, self.close)
+        return result
+
+    def close(self) -> None:
+        """Close the context, if one is kept."""
+        with self._lock:
+            if self._closing is not None:
+                self._closing.cancel()
+            self._close()
 
     def _close_idle(self) -> None:
         with self._lock:
@@ -344,15 +408,16 @@ _WORKER: Final = BulkWorker()  # of this process, which runs one task at a time
 
 
 def run_bulk_task(task: BulkTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Run the records of one partition (the body of a Spark task); yield why it could not, or ""."""
+    """Run the records of one partition (the body of a Spark task); yield its next offset, or why it could not."""
     log_as_json(cell=task.cell, lane=WRITER)
-    problem = ""
+    partition, next_offset, problem = -1, 0, ""
     try:
-        _WORKER.run(task, records_of(batches))
+        partition, next_offset = _WORKER.run(task, records_of(batches))
     except _OWN_ERRORS as exc:
         log.warning("bulk task failed: %s", exc)
         problem = str(exc) or type(exc).__name__
-    yield pa.RecordBatch.from_pylist([{"problem": problem}], schema=_RESULT)
+    row = {"partition": partition, "next": next_offset, "problem": problem}
+    yield pa.RecordBatch.from_pylist([row], schema=_RESULT)
 
 
 def records_of(batches: Iterable[pa.RecordBatch]) -> Iterator[BulkRecord]:

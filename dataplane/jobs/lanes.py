@@ -12,6 +12,7 @@ from typing import Final
 from pyspark import TaskContext
 
 from dataplane.jobs.driver_decisions import STABLE_S, back_off_s
+from dataplane.jobs.kept_context import close_kept
 from dataplane.runtime.garbage import collect_rarely
 from dataplane.runtime.lanes.context import LaneContext, LaneError, LaneIdentity, LaneWork
 from dataplane.runtime.lanes.lane import Lane
@@ -49,6 +50,7 @@ def run_lane(identities: Iterable[LaneIdentity]) -> Iterator[str]:
 
     A lane catches its own errors; only a crash of the process fails the Spark task, which Spark then retries.
     """
+    close_kept()
     collect_rarely()
     for identity in identities:
         log_as_json(cell=identity.cell, lane=identity.writer)

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from dataplane.ingest.stamp import key_bytes
+from dataplane.jobs.kept_context import close_kept
 from dataplane.jobs.lake_batch import hour_of
 from dataplane.ledger.meta import MessageMeta, decode_meta
 from dataplane.ledger.units import position_of
@@ -78,6 +79,7 @@ class RecomputeTask(Struct, frozen=True):
     @contextmanager
     def tables(self) -> Iterator[TenantRows]:
         """Open the tenant's look-up tables as they are now."""
+        close_kept()
         store = LookupStore(self.lookups)
         pinned = store.pin()
         try:

@@ -5,6 +5,7 @@ from typing import Final
 
 from pyspark import TaskContext
 
+from dataplane.jobs.kept_context import close_kept
 from dataplane.runtime.lookups import NoLookupTables, TenantRows, open_lookups
 from dataplane.runtime.settings import DataPlaneSettings
 from dataplane.tables.optional_files import OptionalFiles
@@ -29,6 +30,7 @@ def open_tenant_rows(stack: ExitStack, settings: DataPlaneSettings, tenant: str,
     """
     if not has_tables:
         return TenantRows(NoLookupTables(), tenant)
+    close_kept()
     lookups = open_lookups(settings.var, settings.kafka, OptionalFiles())
     stack.callback(lookups.close)
     return TenantRows(stack.enter_context(lookups.pinned()), tenant)

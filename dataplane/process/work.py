@@ -155,7 +155,8 @@ class ProcessWork:
         flow = self._flow(group.flow)
         flow.add(group, items)
         self._queued += len(items)
-        if self._detours is not None:
+        plan = self._runner.plan(group)
+        if self._detours is not None and not (plan is not None and plan.is_bulk):  # these leave the lane anyway
             self._detours.came(flow, time.monotonic())
         self._enqueue(flow)
 

@@ -1,7 +1,7 @@
-"""Check whether a pipe uses the streaming queries of its cell (dedup, windows, sequence, lake). Pure.
+"""Check whether a pipe uses the streaming queries of its cell (dedup, windows, sequence, lake, bulk). Pure.
 
-These queries keep state that stays in the cell. They continue to work after the last message, and the offsets of the
-lanes do not show how much work is left.
+Most of these queries keep state that stays in the cell. They continue to work after the last message, and the offsets
+of the lanes do not show how much work is left.
 """
 
 from collections.abc import Mapping
@@ -19,5 +19,7 @@ def query_in_use(specs: Mapping[int, PipeSpec], destinations: Mapping[str, Desti
             return f"revision {number} has windows"
         if needs_query("sequence", spec):
             return f"revision {number} has a sequence"
+        if needs_query("bulk", spec):
+            return f"revision {number} has bulk execution"
     lakes = (name for name, to in destinations.items() if isinstance(to, LakeDestination))
     return next((f"destination {name} is a lake" for name in lakes), "")

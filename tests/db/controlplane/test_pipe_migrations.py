@@ -188,6 +188,7 @@ def test_unstable_target_blocks_the_switch_and_an_unstable_source_does_not(place
             "has windows",
         ),
         ({"sources": {"shop": {"key": "id", "sequence": "n"}}}, "has a sequence"),
+        ({"execution": "bulk"}, "has bulk execution"),
         ({"destinations": {"crm": {"type": "lake"}}}, "is a lake"),
     ],
 )

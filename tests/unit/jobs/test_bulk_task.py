@@ -2,14 +2,21 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from dataplane.jobs import bulk_task
-from dataplane.jobs.bulk_task import BulkRecord, BulkTask, BulkWorker, records_of, run_bulk_task
+from dataplane.jobs.bulk_task import BulkLane, BulkRecord, BulkTask, BulkWorker, records_of, run_bulk_task
+from dataplane.jobs.kept_context import close_kept
+from dataplane.ledger.facts import Fact, FactBook, FactKey
 from dataplane.runtime.lanes.context import LaneError
+from dataplane.runtime.telemetry.fields import FieldBook
+from dataplane.runtime.telemetry.lags import LagBook
+from dataplane.runtime.telemetry.usage import UsageBook
+from dataplane.tables.optional_files import OptionalFiles
 
 TASK = BulkTask("c1", 1, "run", 7)
 AT = datetime(2026, 11, 29, 12, 0, 0, 123_000, tzinfo=UTC)
@@ -45,17 +52,22 @@ class FakeLane:
 
     def __init__(self, _task: BulkTask, _settings: object) -> None:
         FakeLane.opened += 1
-        self.closed = False
+        self.closed = self.forgets = False
         self.caught_up: list[int] = []
         self.read: list[int] = []
 
     def catch_up(self, control_offset: int) -> None:
         self.caught_up.append(control_offset)
 
-    def run(self, records: Iterator[BulkRecord]) -> None:
-        self.read += [record.offset() for record in records]
+    def run(self, records: Iterator[BulkRecord]) -> tuple[int, int]:
+        offsets = [record.offset() for record in records]
+        self.read += offsets
         if FakeLane.fails:
             raise LaneError("a table is missing")
+        return (3, offsets[-1] + 1) if offsets else (-1, 0)
+
+    def forget_crashes(self) -> None:
+        self.forgets = True
 
     def close(self) -> None:
         self.closed = True
@@ -103,9 +115,26 @@ def test_failed_task_closes_the_context_and_gives_the_reason(worker: BulkWorker,
     lane: Any = worker._lane
     monkeypatch.setattr(FakeLane, "fails", True)
     (found,) = list(run_bulk_task(TASK, [batch(row(6))]))
-    assert found.to_pylist() == [{"problem": "a table is missing"}]
+    assert found.to_pylist() == [{"partition": -1, "next": 0, "problem": "a table is missing"}]
     assert lane.closed
+    assert lane.forgets, "an own error counts as a crash of its message"
     assert worker._lane is None
+
+
+def test_task_leaves_out_what_an_earlier_attempt_of_the_batch_has_settled(worker: BulkWorker):
+    task = BulkTask("c1", 1, "run", 7, {3: 6})
+    assert worker.run(task, records_of([batch(row(5), row(6))])) == (3, 7)
+    lane: Any = worker._lane
+    assert lane.read == [6]
+    assert worker.run(task, records_of([batch(row(5))])) == (-1, 0)
+
+
+def test_task_of_another_kind_closes_the_context_which_holds_files_open(worker: BulkWorker):
+    worker.run(TASK, records_of([batch(row(5))]))
+    lane: Any = worker._lane
+    close_kept()
+    assert lane.closed
+    assert worker.run(TASK, records_of([batch(row(6))])) == (3, 7)
 
 
 def test_context_is_closed_once_no_task_has_come_for_a_while(worker: BulkWorker, monkeypatch: pytest.MonkeyPatch):
@@ -117,3 +146,37 @@ def test_context_is_closed_once_no_task_has_come_for_a_while(worker: BulkWorker,
         closing.join(10)
     assert worker._lane is None
     assert lane is FakeLane or lane.closed
+
+
+class RejectingProducer:
+    """Producer whose audit topic rejects a record twice; the record is in no request meanwhile."""
+
+    in_flight = 0
+    trouble = "the audit topic rejects records"
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self._tokens: list[Any] = []
+
+    def send(self, _topic: str, token: Any, **_: Any) -> None:
+        self._tokens.append(token)
+
+    def collect(self, _wait_s: float) -> list[Any]:
+        self.asked += 1
+        tokens, self._tokens = (self._tokens, []) if self.asked > 2 else ([], self._tokens)
+        return tokens
+
+    def marks(self) -> list[Any]:
+        return []
+
+
+def test_report_waits_for_an_audit_record_that_the_topic_rejects_for_now():
+    lane: Any = BulkLane.__new__(BulkLane)
+    lane.usage, lane.fields, lane.files = UsageBook(), FieldBook("off"), OptionalFiles()
+    lane.facts, lane.lags, lane.producer = FactBook(), LagBook(), RejectingProducer()
+    lane.cell = SimpleNamespace(cell="c1")
+    lane._topic, lane._log_due_s, lane._watchdog = "penstock.c1.bulk.g1", 0.0, SimpleNamespace(pat=lambda: None)
+    lane.facts.add("p", 1, FactKey("process", Fact.SENT), 1)
+    lane._report(0, 5)
+    assert lane.producer.asked == 3
+    assert len(lane.facts) == 0

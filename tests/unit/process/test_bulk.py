@@ -54,6 +54,18 @@ def test_lane_runs_the_events_of_other_revisions_itself(tmp_path: Path):
     assert [read_meta(record["headers"]).revision for record in egress(lane)] == [2]
 
 
+def test_bulk_event_counts_for_no_detour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """An import would otherwise be run by the slow lane, and not by the query."""
+    lane, came = opened(tmp_path, plan(1, execution="bulk"), plan(2)), list[str]()
+    detours = lane.work._detours
+    assert detours is not None
+    monkeypatch.setattr(detours, "came", lambda flow, _now_s: came.append(flow.key[0]))
+    lane.take(arrived(1, revision=1))
+    assert came == []
+    lane.take(arrived(2, revision=2))
+    assert came == ["p"]
+
+
 def test_event_waits_while_the_cell_has_no_bulk_topic(tmp_path: Path):
     lane = opened(tmp_path)
     topics = {purpose: topic for purpose, topic in lane.cell.topics.items() if purpose != "bulk"}

@@ -16,7 +16,8 @@ def test_event_that_kills_its_lane_is_dead_lettered_and_the_rest_is_delivered(pl
     pipe = f"deadly-{execution}"
     before = plane.records_on("bulk")
     key = plane.add_pipe(pipe, {"crm": {"url": plane.receiver.url(f"/{pipe}")}}, execution=execution)
-    events = [{"n": n, "note": "kills-its-lane" if n == 7 else ""} for n in range(20)]
+    deadly = "kills-its-task" if execution == "bulk" else "kills-its-lane"
+    events = [{"n": n, "note": deadly if n == 7 else ""} for n in range(20)]
     status, _, text = plane.post(key, json.dumps(events).encode())
     assert status == 202
     positions = [item["position"] for item in json.loads(text)["items"]]

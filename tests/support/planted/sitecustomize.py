@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 DEADLY = b"kills-its-lane"
+DEADLY_IN_BULK = b"kills-its-task"
 STOLEN = b'"stolen-at":"'
 
 
@@ -53,7 +54,8 @@ def _make_deadly(module: ModuleType) -> None:
     process = work.process
 
     def deadly_process(self: Any, messages: Sequence[Any]) -> None:
-        if any(DEADLY in (message.value() or b"") for message in messages):
+        deadly = DEADLY_IN_BULK if self._is_bulk else DEADLY
+        if any(deadly in (message.value() or b"") for message in messages):
             os.kill(os.getpid(), signal.SIGKILL)
         process(self, messages)
 

@@ -13,7 +13,7 @@ from tests.support.plane import until
 from tests.support.sender import Sender
 
 pytestmark = pytest.mark.timeout(900)
-EVENTS = 60  # too few for a ramp
+EVENTS = 60
 STARTS_S = 240.0  # of the cell's first query
 
 
@@ -21,6 +21,7 @@ def choose(story: Incident, execution: str, revision: int) -> None:
     """Publish a revision with this execution, and wait until it is live."""
     story.page.goto(f"{story.base}/pipes/{story.id}/edit/")
     story.main.get_by_label("Execution", exact=True).select_option(label=execution)
+    story.main.get_by_label("All at once").check()
     story.press(re.compile("^Publish"))
     until(lambda: story.read("")["live_revision"] == revision, f"revision {revision} is live", LIVE_MS / 1_000)
 

@@ -83,9 +83,14 @@ def provisioner(kafka: str, tmp_path: Path) -> Provisioner:
     return Provisioner(Effects(settings, TopicCreator(kafka), ControlTopic(kafka), LocalCompute(tmp_path), {}))
 
 
-def both_are_refused(provisioner: Provisioner, processes: Processes, cell: str, why: str) -> None:
+def both_are_refused(
+    provisioner: Provisioner, processes: Processes, cell: str, why: str, tenants_read: str = ""
+) -> None:
     """Request a pipe and a release: nothing changes, and the reason is on the rows that pages show and, once for
-    each, in the audit."""
+    each, in the audit.
+
+    tenants_read: the reason on the pipe, if it is another one
+    """
     alice = User.objects.create_user("alice")
     pipe = create_pipe(tenant=create_tenant(name="Alice", owner=alice), name="orders", spec=SPEC, author=alice)
     request_rollout(release=Release.objects.get(id=NEW), author=alice, now=datetime.now(UTC))
@@ -94,7 +99,7 @@ def both_are_refused(provisioner: Provisioner, processes: Processes, cell: str, 
         until(processes.is_heard, "the Observer hears of the cell", LIMIT_S)  # else silence would be the reason
         list(rounds(POLICY, datetime.now(UTC)))
         provisioner.tick()
-        return why in pipe.revisions.get().state_reason and why in RolloutStep.objects.get().why
+        return (tenants_read or why) in pipe.revisions.get().state_reason and why in RolloutStep.objects.get().why
 
     until(told, f"both say that {why}", LIMIT_S, seen=lambda: pipe.revisions.get().state_reason)
     row = Cell.objects.get(id=cell)
@@ -117,7 +122,9 @@ def test_pipe_and_release_are_refused_with_the_reason_while_a_lane_is_silent(
     with observing():
         until(lambda: turns("stable", "driver", "process-0"), "the cell is stable", LIMIT_S)
         until(lambda: turns("unstable", "driver"), "its lane was silent for long enough", LIMIT_S)
-        both_are_refused(provisioner, processes, cell, f"cell {cell} is unstable")
+        both_are_refused(
+            provisioner, processes, cell, f"cell {cell} is unstable", "the cell is recovering from a fault"
+        )
 
 
 def test_pipe_and_release_are_refused_with_the_reason_while_the_cell_is_scaled(

@@ -16,7 +16,7 @@ from controlplane.observer.verdict import (
     ObservedHeartbeat,
     judge,
 )
-from dataplane.ledger.facts import BULK, INGEST, SLOW
+from dataplane.ledger.facts import DIVERTED_TO, INGEST
 from dataplane.ledger.sketch import GAMMA, P95, LagSketch
 from dataplane.names import ENTRANCE, PROCESS_NODES
 from mgmt.ledger.queries.bucket_range import bucket_at
@@ -96,7 +96,7 @@ def _behind_us(now: datetime) -> dict[str, int]:
         if node != INGEST and arrived.count and sketches[pipe, INGEST].count
     }
     facts = FactRow.objects.filter(bucket__gte=minute - 1, bucket__lte=minute, pipe_id__in=waited)
-    diverted = facts.filter(node=ENTRANCE, detail__in=(SLOW, BULK))
+    diverted = facts.filter(node=ENTRANCE, detail__in=[*DIVERTED_TO])
     for pipe in set(diverted.values_list("pipe_id", flat=True)):
         del waited[pipe]
     return _by_cell(waited, max, now - timedelta(minutes=2))

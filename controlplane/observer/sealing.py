@@ -14,7 +14,7 @@ from controlplane.observer.days import open_days, unsealed
 from controlplane.observer.merge import PipeBucket
 from controlplane.observer.seal import SealProgress, closing_s, first_open_bucket, seal_row, why_open
 from dataplane.ledger.bins import BucketFacts, derive
-from dataplane.ledger.facts import BULK, DEDUP, SLOW, Fact
+from dataplane.ledger.facts import DEDUP, DIVERTED_TO, Fact
 from dataplane.names import ENTRANCE, PartitionKey, Purpose, is_replay
 from mgmt.alerts.services.losses import note_losses
 from mgmt.cells.queries.cells import cells_left, places_of
@@ -139,10 +139,9 @@ def _progress(books: BucketFacts, ends: dict[PartitionKey, int]) -> SealProgress
     read = _names(books, "egress") | _names(books, "slow")
     if any(key.node == DEDUP for key in books.facts):  # dedup returns messages on the ingest topic
         read |= _names(books, "dedup") | _names(books, "ingest")
-    if any(key.node == ENTRANCE and key.detail == SLOW for key in books.facts):
-        read |= _names(books, "process-slow")  # only for pipes that used it, because it may be far behind
-    if any(key.node == ENTRANCE and key.detail == BULK for key in books.facts):
-        read |= _names(books, "bulk")
+    for detail, purpose in DIVERTED_TO.items():  # only for pipes that used it, because it may be far behind
+        if any(key.node == ENTRANCE and key.detail == detail for key in books.facts):
+            read |= _names(books, purpose)
     if any(key.fact == Fact.STORED for key in books.facts):
         read |= _names(books, "lake")
     reach = {key: offset for key, offset in books.reach.items() if key[0] in read}

@@ -31,12 +31,12 @@ class BulkQuery:
     has_state = False
     tasks = 2
 
+    def __init__(self) -> None:
+        self._settled: dict[str, dict[int, int]] = {}
+
     def is_needed_by(self, spec: PipeSpec) -> bool:
         """Return True if the spec asks for bulk execution."""
         return needs_query(self.name, spec)
-
-    def __init__(self) -> None:
-        self._settled: dict[str, dict[int, int]] = {}
 
     def start(self, spark: SparkSession, start: QueryStart) -> Any:
         """Start the query and return Spark's StreamingQuery."""

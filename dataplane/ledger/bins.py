@@ -14,15 +14,14 @@ from pyroaring import BitMap64
 from dataplane.ledger.facts import (
     ACKED,
     ASKED,
-    BULK,
     DEDUP,
+    DIVERTED_TO,
     EXPLODED,
     INGEST,
     LOG,
     PROCESS,
     REUSED,
     SEEN,
-    SLOW,
     Fact,
     FactKey,
     life_of,
@@ -289,10 +288,9 @@ def _in_dedup(books: BucketFacts) -> UnitSet:
 
 def _diverted(books: BucketFacts) -> UnitSet:
     """Return units sent to the slow process lane or the bulk query, while these may still have them."""
-    passed_on: tuple[tuple[Purpose, str], ...] = (("process-slow", SLOW), ("bulk", BULK))
     return union(
         pair
-        for purpose, detail in passed_on
+        for detail, purpose in DIVERTED_TO.items()
         if not _has_passed(books, purpose)
         for pair in _facts(books, ENTRANCE, Fact.SENT, detail).items()
     )

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from pyroaring import BitMap64
 
 from dataplane.ledger.audit import FactSet
+from dataplane.names import Purpose
 
 INGEST: Final = "ingest"
 PROCESS: Final = "process"  # passed every stage up to route: replaces one fact per stage
@@ -16,6 +17,8 @@ ACKED: Final = "acked"  # detail of sent at ingest: Kafka has confirmed the reco
 SEEN: Final = "seen"  # detail of sent at ingest: a process lane has read it
 BULK: Final = "bulk"  # detail of sent at normalize: passed to the bulk query
 SLOW: Final = "slow"  # detail of sent at a destination, or at normalize: passed to the slow lane
+# Topics to which process lanes pass messages on before the steps, by the detail of the fact that says so.
+DIVERTED_TO: Final[dict[str, Purpose]] = {SLOW: "process-slow", BULK: "bulk"}
 LOG: Final = "log"  # records of the ingest topic: the details of sent are `acked/<producer>` and `seen/<producer>`
 REUSED: Final = "reused"  # detail of sent at the log: this offset had been reported for another record before
 DEDUP: Final = "dedup"  # the node of a pipe with dedup, between ingest and normalize

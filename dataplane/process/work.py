@@ -155,8 +155,7 @@ class ProcessWork:
         flow = self._flow(group.flow)
         flow.add(group, items)
         self._queued += len(items)
-        plan = self._runner.plan(group)
-        if self._detours is not None and not (plan is not None and plan.is_bulk):  # these leave the lane anyway
+        if self._detours is not None and not self._leaves_for_bulk(self._runner.plan(group)):
             self._detours.came(flow, time.monotonic())
         self._enqueue(flow)
 
@@ -305,9 +304,13 @@ class ProcessWork:
         if self._detours is not None and self._detours.state(flow.key) is State.SLOW:
             return Diversion(self._slow, self._detours.partition(flow.tenant), SLOW)
         bulk = self._runner.bulk
-        if plan is not None and plan.is_bulk and bulk is not None:
+        if self._leaves_for_bulk(plan) and bulk is not None:
             return Diversion(bulk.name, flow.parts[0][0].origin % bulk.partitions, BULK)
         return None
+
+    @staticmethod
+    def _leaves_for_bulk(plan: CompiledPlan | None) -> bool:
+        return plan is not None and plan.is_bulk
 
     def _await(self, run: MessageRun, flow: PipeFlow) -> None:
         """Release the run's own token: all its records are produced, and it ends when they are stored."""

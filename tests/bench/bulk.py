@@ -10,13 +10,10 @@ import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import psutil
-
-from controlplane.compute.processes import members
 from dataplane.names import output_topic
 from dataplane.spec.document import Execution
 from loadgen.measured import LoadOrder
-from tests.bench.replay import FILL_PER_S, WAIT_S
+from tests.bench.replay import FILL_PER_S, WAIT_S, sum_of_application
 from tests.bench.report import RUNS, Line
 from tests.bench.stand import FIVE_STEPS, run_load
 from tests.support.cluster import key_of
@@ -101,12 +98,4 @@ def _load(plane: DataPlane, pipe: str, count: int, rate: float) -> None:
 
 def _cpu_s(plane: DataPlane) -> float:
     """Return the CPU time of all processes of the application so far."""
-    running = plane.files.running(plane.cluster.cell)
-    total = 0.0
-    for process in members(running.incarnation) if running is not None else ():
-        try:
-            times = process.cpu_times()
-        except psutil.Error:
-            continue
-        total += times.user + times.system
-    return total
+    return sum_of_application(plane, lambda process: process.cpu_times().user + process.cpu_times().system)

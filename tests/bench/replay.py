@@ -7,7 +7,7 @@ before, during and after a replay of the same events. PENSTOCK_REPLAY_EVENTS set
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -122,11 +122,16 @@ def _peak_mb(plane: DataPlane) -> Iterator[list[float]]:
 
 
 def _rss_mb(plane: DataPlane) -> float:
+    return sum_of_application(plane, lambda process: float(process.memory_info().rss)) / 1e6
+
+
+def sum_of_application(plane: DataPlane, figure: Callable[[psutil.Process], float]) -> float:
+    """Return the sum of a figure over all processes of the application that still run."""
     running = plane.files.running(plane.cluster.cell)
-    total = 0
+    total = 0.0
     for process in members(running.incarnation) if running is not None else ():
         try:
-            total += process.memory_info().rss
+            total += figure(process)
         except psutil.Error:
             continue
-    return total / 1e6
+    return total

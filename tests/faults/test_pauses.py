@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 SEEN_S = 2.0  # a delivery that a kill has delayed comes within this time after the first one
 # Kafka misses a killed member at the earliest so long after the kill: it may have sent its last heartbeat 1 s before.
 KAFKA_WAITS_S = SESSION_TIMEOUT_MS / 1_000 - 1.0
-REPLICA_S = 2.0  # the other replica goes on; clients of the killed one connect again
+REPLICA_S = 2.0  # the other replica continues; clients of the killed one connect again
 P95_S = 3.0
 
 
@@ -51,7 +51,7 @@ def pauses_s(
             since_ns = time.time_ns()
             kill_at_random(plane, chance, victim, between_s)
             back_ns = time.time_ns()
-            until(lambda: plane.receiver.got[path][-1].at_ns > back_ns, "the pipe delivers again")  # noqa: B023
+            until(lambda: plane.receiver.got[path][-1].at_ns > back_ns, "the pipe delivers again")  # noqa: B023 - called in this turn of the loop
             time.sleep(SEEN_S)
             pauses.append(pause_s(plane, path, since_ns))
     check(plane, pipe, sender, kills)

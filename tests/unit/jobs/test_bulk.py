@@ -21,7 +21,7 @@ class Batch:
     def select(self, *_: str) -> "Batch":
         return self
 
-    def mapInArrow(self, body: Any, _schema: str) -> "Batch":  # noqa: N802
+    def mapInArrow(self, body: Any, _schema: str) -> "Batch":  # noqa: N802 (Spark's own name)
         (self.task,) = body.args
         return self
 

@@ -23,9 +23,9 @@ from tests.support.process_lane import arrived, dead, egress, opened, plan
 STEPS = [{"op": "set", "path": "seen", "value": True}]
 
 
-def bulk_lane(var: Path, *plans: object) -> MemoryLane:
+def bulk_lane(var: Path, *plans: PlanRecord) -> MemoryLane:
     """Return a lane whose work is that of the bulk query."""
-    lane = opened(var, *plans, kind="process-slow")  # type: ignore[arg-type]
+    lane = opened(var, *plans, kind="process-slow")
     lane.work = ProcessWork(lane, Lookups(Path(mkdtemp(dir=var))), is_bulk=True)
     return lane
 

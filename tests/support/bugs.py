@@ -115,7 +115,7 @@ BUGS: Final = (
         "mgmt/web/access.py",
         '    rows = Pipe.objects.filter(_reached(user, "tenant__"))',
         "    rows = Pipe.objects.filter()",
-        "tests/db/mgmt/test_access_matrix.py::test_row_of_another_tenant_is_404_like_a_missing_one",
+        "tests/db/mgmt/test_access_matrix.py::test_row_of_another_tenant_is_404_without_row_security",
     ),
     Bug(
         "a token of one pipe opens all pipes",

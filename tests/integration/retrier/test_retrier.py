@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -38,6 +39,7 @@ from tests.support.watch import Heartbeats
 pytestmark = pytest.mark.timeout(1_200)
 S = 1_000_000
 MANY = 100_000
+RATE = 1_000  # PENSTOCK_RETRY_RATE: messages a second to one destination
 Scenarios = Mapping[str, "Future[None]"]
 LANE = """
 import logging
@@ -243,30 +245,30 @@ def due(retrier: Retrier) -> None:
 @pytest.mark.alone
 def test_hundred_thousand_messages_of_one_destination_do_not_delay_another(broker: Broker, tmp_path: Path):
     """All fall due at once, on the same partitions; the other's arrive meanwhile, each due two seconds later."""
-    retrier = Retrier(broker.address, "crowded", tmp_path)
-    due_us = time.time_ns() // 1_000 + 20 * S
-    for _ in range(MANY):
-        retrier.put("retry-in", "crm", due_us=due_us)
-    retrier.flush()
-    retrier.start()
-    until(lambda: sum(retrier.ends("delay-10s").values()) >= MANY, "they are in a tier", 60)
-    ids = set()
-    while time.time_ns() // 1_000 < due_us + 15 * S:
-        ids.add(retrier.put("retry-in", "log", due_us=time.time_ns() // 1_000 + 2 * S))
-        retrier.cluster.producer.poll(0)
-        retrier.read()
-        time.sleep(0.02)
-    retrier.flush()
-    until(lambda: ids <= retrier.ids(), "all of the other's", 30)
+    with closing(Retrier(broker.address, "crowded", tmp_path)) as retrier:
+        due_us = time.time_ns() // 1_000 + 20 * S
+        for _ in range(MANY):
+            retrier.put("retry-in", "crm", due_us=due_us)
+        retrier.flush()
+        retrier.start()
+        until(lambda: sum(retrier.ends("delay-10s").values()) >= MANY, "they are in a tier", 60)
+        ids = set()
+        while time.time_ns() // 1_000 < due_us + 15 * S:
+            ids.add(retrier.put("retry-in", "log", due_us=time.time_ns() // 1_000 + 2 * S))
+            retrier.cluster.producer.poll(0)
+            retrier.read()
+            time.sleep(0.02)
+        retrier.flush()
+        until(lambda: ids <= retrier.ids(), "all of the other's", 30)
     late = lateness_s(retrier, ids)
-    crm = [at_us for meta, at_us in retrier.came if meta.destination == "crm"]
+    crm_us = sorted(at_us for meta, at_us in retrier.came if meta.destination == "crm")
     p50, p95, most = late[len(late) // 2], late[int(0.95 * len(late))], late[-1]
-    print(f"others: {len(ids)} p50 {p50:.3f} p95 {p95:.3f} max {most:.3f} s; the many: {len(crm)} in 15 s")  # noqa: T201
+    print(f"others: {len(ids)} p50 {p50:.3f} p95 {p95:.3f} max {most:.3f} s; the many: {len(crm_us)}")  # noqa: T201
     assert p95 < 4.0
     assert most < DELAYS_S["delay-10s"]
-    seconds = [(at_us - due_us) // S for at_us in crm]
-    assert max(map(seconds.count, set(seconds))) <= 2_500, "the rate of the destination is kept"
-    retrier.close()
+    # A burst of one second, then RATE messages a second. A lane that had no CPU catches up, and is never ahead.
+    early = [n for n, at_us in enumerate(crm_us) if at_us < due_us + (n - RATE) * S // RATE]
+    assert not early, f"the rate of the destination is kept, but {len(early)} of {len(crm_us)} came before their time"
 
 
 def killed_before_its_commit(retrier: Retrier) -> None:

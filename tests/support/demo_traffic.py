@@ -25,9 +25,10 @@ class DemoTraffic:
 
     def __init__(self, box: Box, rate: float = PER_S) -> None:
         self._box = box
-        self._pipe = last_json_line(box.settings.logs / "demo-pipe.log")
+        made = last_json_line(box.settings.logs / "demo-pipe.log")
+        self.pipe: str = made["pipe"]
         self._folder = box.var / "demo"
-        target = IngestTarget.of(box.env["PENSTOCK_INGEST_URL"], self._pipe["key"])
+        target = IngestTarget.of(box.env["PENSTOCK_INGEST_URL"], made["key"])
         self._enough = threading.Event()
         self._sender = DemoSender(
             target, read_payloads(SHIPPED), log=self._folder / "sent.log", rate=rate, stop=self._enough.is_set
@@ -66,7 +67,7 @@ class DemoTraffic:
 
     def assert_accounted(self) -> str:
         """Assert that both logs and the ledger agree and that no ACKed message is lost; return the figures."""
-        done = self._box.run(sys.executable, "-m", "tests.support.account", self._pipe["pipe"], timeout_s=240)
+        done = self._box.run(sys.executable, "-m", "tests.support.account", self.pipe, timeout_s=240)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout.strip()
 

@@ -1,0 +1,55 @@
+"""A whole box under a steady load for hours: memory stays flat, the p95 does not move, and nothing is lost."""
+
+import logging
+import statistics
+import sys
+import time
+from contextlib import closing
+from typing import Final
+
+import pytest
+
+from localbox.testing import Box
+from tests.support.demo_traffic import DemoTraffic
+from tests.support.kill_schedule import BoxProcesses
+from tests.support.plane import until
+from tests.support.sizes import SOAK_PER_S, SOAK_S
+from tests.support.soak import Deliveries, MemorySampler, deliveries_of
+
+pytestmark = [pytest.mark.long, pytest.mark.alone, pytest.mark.timeout(SOAK_S + 3_600)]
+log = logging.getLogger(__name__)
+UP_S: Final = 300.0
+EVERY_S: Final = 15.0  # a sample of memory
+WARM_UP: Final = 0.25  # part of the run after which memory and p95 count
+FLAT_MB_PER_H: Final = 1.0
+P95_RISE: Final = 1.25  # of the last quarter compared with the second
+P95_NOISE_MS: Final = 2.0
+
+
+def test_box_under_steady_load_keeps_its_memory_and_its_p95_and_loses_nothing(box: Box):
+    with closing(BoxProcesses(box)) as processes:
+        until(processes.lanes_run, "every lane runs", UP_S)
+        processes.begin()
+        began_us = time.time_ns() // 1_000
+        with DemoTraffic(box, rate=SOAK_PER_S) as traffic, MemorySampler(processes, EVERY_S) as memory:
+            time.sleep(SOAK_S)
+        starts = +processes.starts()
+    trends = memory.trends(after_s=SOAK_S * WARM_UP)
+    for name, trend in trends.items():
+        log.info("%s: %.1f MB, %+.2f MB/h (standard error %.2f)", name, *trend)
+    account = box.run(sys.executable, "-m", "tests.support.soak_account", traffic.pipe, timeout_s=900)
+    found = deliveries_of(box.var / "demo" / "sent.log", traffic.received_log, began_us)
+    early_ms, late_ms = p95_of_quarters(found)
+    log.info("%d ACKed, %d lost, %d repeated; p95 %.1f ms early, %.1f ms late", *found[:3], early_ms, late_ms)
+    log.info("p95 by minute: %s", [round(p95_ms, 1) for p95_ms in found.p95_ms.values()])
+    assert account.returncode == 0, account.stdout + account.stderr
+    assert (found.lost, found.repeated, starts) == (0, 0, {})
+    assert {name: trend for name, trend in trends.items() if trend.least_mb_per_h > FLAT_MB_PER_H} == {}
+    assert late_ms <= early_ms * P95_RISE + P95_NOISE_MS
+
+
+def p95_of_quarters(found: Deliveries) -> tuple[float, float]:
+    """Return the median p95 of the minutes in the second and in the last quarter of the run."""
+    minutes = [found.p95_ms[minute] for minute in sorted(found.p95_ms)]
+    quarter = max(1, len(minutes) // 4)
+    return statistics.median(minutes[quarter : 2 * quarter] or minutes), statistics.median(minutes[-quarter:])

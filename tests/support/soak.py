@@ -1,0 +1,126 @@
+"""Figures of a long run: memory of each process over time, and the p95 of deliveries minute by minute."""
+
+import contextlib
+import math
+import threading
+import time
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import psutil
+
+from loadgen.events import ACCEPTED
+from localbox.demo.logs import read_received, read_sent
+from tests.support.kill_schedule import STARTS_AGAIN, BoxProcesses
+
+MINUTE_US: Final = 60_000_000
+# Their children are processes of their own in the schedule, or applications that have their own names there.
+ALONE: Final = frozenset({"keeper", "jvm", "driver"})
+
+
+class Trend(NamedTuple):
+    """Linear regression of a process's memory over time. error_mb_per_h: standard error of the slope."""
+
+    last_mb: float
+    mb_per_h: float
+    error_mb_per_h: float
+
+    @property
+    def least_mb_per_h(self) -> float:
+        """Return the lower end of the slope's 95 % confidence interval."""
+        return self.mb_per_h - 2 * self.error_mb_per_h
+
+
+class MemorySampler:
+    """Private memory of each process of a box, sampled in a thread: `with MemorySampler(processes) as memory: ...`."""
+
+    def __init__(self, processes: BoxProcesses, every_s: float) -> None:
+        self._processes, self._every_s = processes, every_s
+        self._samples: dict[str, list[tuple[float, float]]] = {}
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._sample, name="memory", daemon=True)
+
+    def __enter__(self) -> "MemorySampler":
+        self._began_s = time.monotonic()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        self._thread.join(30)
+
+    def trends(self, *, after_s: float) -> dict[str, Trend]:
+        """Return the trend of each process from `after_s` seconds after the start on."""
+        found = {}
+        for name, samples in sorted(self._samples.items()):
+            late = [(at_s, mb) for at_s, mb in samples if at_s >= after_s]
+            if len(late) > 2:
+                found[name] = trend_of(late)
+        return found
+
+    def _sample(self) -> None:
+        while not self._ending.wait(self._every_s):
+            for name in STARTS_AGAIN:
+                with contextlib.suppress(LookupError, psutil.Error):
+                    process = psutil.Process(self._processes.pid(name))
+                    group = [process, *([] if name in ALONE else process.children(recursive=True))]
+                    at_s = time.monotonic() - self._began_s
+                    self._samples.setdefault(name, []).append((at_s, sum(map(_private_mb, group))))
+
+
+def _private_mb(process: psutil.Process) -> float:
+    with contextlib.suppress(psutil.Error):
+        memory = process.memory_info()
+        return float(memory.rss - memory.shared) / 1e6
+    return 0.0
+
+
+def trend_of(samples: Sequence[tuple[float, float]]) -> Trend:
+    """Return the trend of at least three samples (seconds, MB)."""
+    hours, mb = np.array(samples).T
+    hours = hours / 3_600
+    spread = float(((hours - hours.mean()) ** 2).sum())
+    slope, intercept = np.polyfit(hours, mb, 1)
+    residual = float(((mb - (slope * hours + intercept)) ** 2).sum()) / (len(samples) - 2)
+    return Trend(float(mb[-1]), float(slope), math.sqrt(residual / spread))
+
+
+class Deliveries(NamedTuple):
+    """Content of the logs of sender and receiver, by position."""
+
+    acked: int
+    lost: int
+    repeated: int
+    p95_ms: Mapping[int, float]  # by minute since the epoch at which the events were sent
+
+
+def deliveries_of(sent_log: Path, received_log: Path, since_us: int = 0) -> Deliveries:
+    """Compare the logs from a time on. They may have tens of millions of lines: 16 bytes of memory for each."""
+    sent, sent_us = _columns(
+        (line.position, line.sent_us)
+        for line in read_sent(sent_log)
+        if line.status == ACCEPTED and line.position is not None and line.sent_us >= since_us
+    )
+    received, received_us = _columns(
+        (line.position, line.received_us) for line in read_received(received_log) if line.received_us >= since_us
+    )
+    acked, first_sent = np.unique(sent, return_index=True)
+    delivered, first_received = np.unique(received, return_index=True)
+    both, of_sent, of_received = np.intersect1d(acked, delivered, assume_unique=True, return_indices=True)
+    began_us = sent_us[first_sent[of_sent]]
+    delays_ms = (received_us[first_received[of_received]] - began_us) / 1_000
+    minutes = began_us // MINUTE_US
+    p95_ms = {int(minute): float(np.quantile(delays_ms[minutes == minute], 0.95)) for minute in np.unique(minutes)}
+    return Deliveries(len(acked), len(acked) - len(both), len(received) - len(delivered), p95_ms)
+
+
+def _columns(lines: Iterable[tuple[int, int]]) -> tuple[Any, Any]:
+    """Return positions and times as arrays."""
+    positions, times = array("Q"), array("q")
+    for position, time_us in lines:
+        positions.append(position)
+        times.append(time_us)
+    return np.frombuffer(positions, dtype=np.uint64), np.frombuffer(times, dtype=np.int64)

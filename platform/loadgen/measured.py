@@ -71,7 +71,8 @@ class LoadResult(Struct, frozen=True):
 
     seconds: time until the last response
     refused: requests without an ACK, by status; 0 for those without a response
-    sent:    times at which the request of each message was sent (ns since the epoch), by message id
+    sent:    times at which the request of each message was sent (ns since the epoch), by message id; with a rate, times
+             at which the rate required it, so that a load that falls behind does not hide the delay
     """
 
     seconds: float
@@ -146,7 +147,7 @@ class MeasuredLoad:
         if self._order.count is None:
             self._took_us.append(round(exchange.took_s * 1_000_000))
         else:
-            self._answers.append((exchange.sent_ns, response.body))
+            self._answers.append((exchange.sent_ns - round(exchange.post.late_s * 1e9), response.body))
 
     def _sent(self) -> dict[str, int]:
         """Return the times of sending by message id. The bodies are read only now: it would cost CPU meanwhile."""

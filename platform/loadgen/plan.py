@@ -8,10 +8,14 @@ from typing import NamedTuple
 
 
 class Post(NamedTuple):
-    """Events of one POST, by their number in the load, and the time of their first attempt."""
+    """Events of one POST, by their number in the load, and the time of their first attempt.
+
+    late_s: time from the moment at which the rate required it to its first attempt; 0 without a rate
+    """
 
     numbers: Sequence[int]
     since_s: float
+    late_s: float = 0.0
 
 
 class SendPlan:
@@ -58,15 +62,17 @@ class SendPlan:
             return heapq.heappop(self._again)[2]
         if self._is_exhausted or self._rate == 0:
             return None
+        late_s = 0.0
         if self._rate is not None:
             self._due_s = max(self._due_s, now_s - self._most_behind_s)
             if self._due_s > now_s:
                 return None
+            late_s = now_s - self._due_s
             self._due_s += self._batch / self._rate
         first, self._next = self._next, self._next + self._batch
         if self._count is not None:
             self._next = min(self._next, self._count)
-        return Post(range(first, self._next), now_s)
+        return Post(range(first, self._next), now_s, late_s)
 
     def wait_s(self, now_s: float) -> float:
         """Return the seconds until the next POST is due, infinite if none is."""

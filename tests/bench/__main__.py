@@ -1,7 +1,6 @@
 """`python -m tests.bench [name ...]`: run the benchmarks, print each result, write var/bench/bench.json."""
 
 import json
-import statistics
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ from tests.bench.report import RUNS, Line, alternate, show, write
 from tests.bench.stand import EVENT, FIVE_STEPS, STEPS, Stand, stand
 from tests.bench.table_queries import bench_table_queries
 from tests.bench.threads import bench_threads
+from tests.bench.whole import bench_whole
 from tests.guardian import guard
 
 EVENTS = 100_000
@@ -147,49 +147,6 @@ def bench_transmit(at: Stand) -> list[Line]:
     )
     line.met = (line.ratio or 0) >= 0.3
     return [line]
-
-
-def _whole(at: Stand, **load: float) -> tuple[dict[str, int], dict[str, int]]:
-    sent = at.load(**load).sent  # type: ignore[arg-type]
-    deadline = time.monotonic() + 60
-    received = at.received()
-    while len(received.keys() & sent.keys()) < len(sent) and time.monotonic() < deadline:
-        time.sleep(0.3)
-        received = at.received()
-    return sent, {name: received[name] for name in sent}
-
-
-def bench_whole(at: Stand) -> list[Line]:
-    """End to end, from POST to the receiver's response, on this machine: latency at two rates, and throughput."""
-    at.pipe()
-    lines = []
-    lanes = [at.running("-m", "tests.bench.lane", kind) for kind in ("process", "transmit")]
-    with at.ingest(), at.receiver(), lanes[0], lanes[1]:
-        _whole(at, count=2_000, rate=200, connections=16)  # warm-up
-        for rate, need_p50, need_p95 in ((200, 8.0, 20.0), (1_000, None, 40.0)):
-            p50s, p95s = [], []
-            for _ in range(RUNS):
-                sent, received = _whole(at, count=rate * 10, rate=rate, connections=32)
-                lags = sorted((received[name] - at_ns) / 1e6 for name, at_ns in sent.items())
-                p50s.append(statistics.median(lags))
-                p95s.append(lags[int(0.95 * (len(lags) - 1))])
-            lines.append(_latency(f"whole way at {rate}/s, p50", p50s, need_p50))
-            lines.append(_latency(f"whole way at {rate}/s, p95", p95s, need_p95))
-        for name, batch, connections, need in (("singles", 1, 64, 7_500), ("batches of 100 in", 100, 4, 20_000)):
-            rates = []
-            for _ in range(RUNS):
-                sent, received = _whole(at, count=60_000, batch=batch, connections=connections)
-                rates.append(len(sent) / ((max(received.values()) - min(sent.values())) / 1e9))
-            line = Line(f"whole way, {name}, as fast as it goes", "events/s", rates, need=f"{need / 1000:g} k/s")
-            line.met = line.median >= need
-            lines.append(line)
-    return lines
-
-
-def _latency(name: str, values: list[float], need: float | None) -> Line:
-    line = Line(name, "ms", values, need="" if need is None else f"under {need:g} ms")
-    line.met = None if need is None else line.median < need
-    return line
 
 
 def bench_lookups(_at: Stand) -> list[Line]:

@@ -92,8 +92,7 @@ def _round(plane: DataPlane, execution: Execution, number: int) -> Round:
 def _load(plane: DataPlane, pipe: str, count: int, rate: float) -> None:
     url = f"http://127.0.0.1:{plane.port}"
     order = LoadOrder(url, key_of(pipe), batch=100, connections=8, count=count, rate=rate)
-    if refused := run_load(order, plane.process_env).refused:
-        raise RuntimeError(f"ingest refused events: {refused}")
+    run_load(order, plane.process_env)
 
 
 def _cpu_s(plane: DataPlane) -> float:

@@ -118,10 +118,10 @@ def _cell_beside(at: Stand) -> Cluster:
 def _arrivals(at: Stand, sent: Mapping[str, Sent], within_s: float) -> dict[str, int]:
     """Return when each of `sent` was received (ns); waits at most `within_s` and omits those not received."""
     deadline = time.monotonic() + within_s
-    received = at.received()
+    received = at.received.times()
     while len(received.keys() & sent.keys()) < len(sent) and time.monotonic() < deadline:
         time.sleep(0.2)
-        received = at.received()
+        received = at.received.times()
     return {name: received[name] for name in sent.keys() & received.keys()}
 
 
@@ -214,11 +214,13 @@ def bench_outage(at: Stand) -> list[Line]:
         with at.receiver():
             feed.run(10.0)
             time.sleep(1.0)
-            before = at.received()
+            before = at.received.times()
         feed.run(OUTAGE_S)
         with at.receiver():
             healed_ns = time.time_ns()
-            while time.time_ns() - healed_ns < DRAIN_S * 1e9 and not _drained(feed, before | at.received(), healed_ns):
+            while time.time_ns() - healed_ns < DRAIN_S * 1e9 and not _drained(
+                feed, before | at.received.times(), healed_ns
+            ):
                 feed.run(5.0)
             arrived = _arrivals(at, {name: sent for name, sent in feed.sent.items() if name not in before}, 30.0)
     lost = feed.sent.keys() - arrived.keys() - before.keys()

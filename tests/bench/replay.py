@@ -72,9 +72,7 @@ def _fill(plane: DataPlane) -> int:
     order = LoadOrder(
         f"http://127.0.0.1:{plane.port}", key, batch=100, connections=8, count=REPLAY_EVENTS, rate=FILL_PER_S
     )
-    refused = run_load(order, plane.process_env).refused
-    if refused:
-        raise RuntimeError(f"ingest refused events: {refused}")
+    run_load(order, plane.process_env)
     until(lambda: end_of(plane, output_topic(PIPE, FEED)) >= REPLAY_EVENTS, "the originals are stored", WAIT_S)
     return since_us
 

@@ -16,10 +16,12 @@ import msgspec
 from confluent_kafka import Consumer, TopicPartition
 
 from dataplane.names import LaneKind, lane_group
+from loadgen.events import LoadRefusedError
 from loadgen.measured import EVENT, LoadOrder, LoadResult
 from localbox.settings import ROOT
 from localbox.testing import Box
-from tests.support.cluster import KEY, PIPE, Cluster
+from tests.bench.received import ReceivedLog
+from tests.support.cluster import HIGH_QUOTAS, KEY, PIPE, Cluster
 
 STEPS: list[dict[str, Any]] = [{"op": "set", "path": "bench.seen", "value": True}, {"op": "remove", "path": "note"}]
 # Five steps and a predicate, as in a typical pipe.
@@ -43,7 +45,8 @@ class Stand:
         self.port = int(box.env["PENSTOCK_INGEST_PORT"])
         self.receiver_port = int(box.env["PENSTOCK_RECEIVER_PORT"])
         self.env = box.env | self.cluster.env(str(box.var), self.port) | {"PYTHONPATH": f"{ROOT}:{ROOT / 'platform'}"}
-        self.log = box.var / "received.log"
+        self.env["PENSTOCK_QUOTAS"] = HIGH_QUOTAS
+        self.received = ReceivedLog(box.var / "received.log")
 
     def pipe(self, normalize: Sequence[dict[str, Any]] = ()) -> None:
         """Publish the pipe again with these steps."""
@@ -78,22 +81,17 @@ class Stand:
             yield process
 
     @contextmanager
-    def receiver(self) -> Iterator[None]:
+    def receiver(self) -> Iterator[subprocess.Popen[bytes]]:
         """Run the receiver with an empty log."""
-        self.log.unlink(missing_ok=True)
-        options = ("--port", str(self.receiver_port), "--log", str(self.log))
-        with self.running("-m", "loadgen.receiver", *options, port=self.receiver_port):
-            yield
+        self.received.empty()
+        options = ("--port", str(self.receiver_port), "--log", str(self.received.path))
+        with self.running("-m", "loadgen.receiver", *options, port=self.receiver_port) as process:
+            yield process
 
     def load(self, *, count: int, rate: float = 0, batch: int = 1, connections: int = 64) -> LoadResult:
-        """Run a load in a separate process, as fast as it can without a rate."""
+        """Run a load in a separate process, as fast as it can without a rate. Raises LoadRefusedError."""
         url = f"http://127.0.0.1:{self.port}"
         return run_load(LoadOrder(url, KEY, batch, connections, count, rate or None), self.env)
-
-    def received(self) -> dict[str, int]:
-        """Return when the receiver answered each message (ns), by message id."""
-        rows = (line.split(b"\t") for line in self.log.read_bytes().splitlines(keepends=True) if line.endswith(b"\n"))
-        return {message_id.decode(): int(at_us) * 1_000 for at_us, message_id, _, _ in rows}
 
     def committed(self, kind: LaneKind, topic: str) -> int:
         """Return the sum of a lane kind's committed offsets over all partitions."""
@@ -117,7 +115,15 @@ class Stand:
 
 
 def run_load(order: LoadOrder, env: Mapping[str, str]) -> LoadResult:
-    """Run a load with a count in a separate process, and return its result."""
+    """Run a load with a count in a separate process, and return its result. Raises LoadRefusedError."""
+    result = run_load_with_refusals(order, env)
+    if result.refused:
+        raise LoadRefusedError(f"requests without an ACK, by status: {result.refused}")
+    return result
+
+
+def run_load_with_refusals(order: LoadOrder, env: Mapping[str, str]) -> LoadResult:
+    """Run a load as above; its result may have requests that ingest refused."""
     command = [sys.executable, "-m", "loadgen.measured"]
     with subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as load:
         assert load.stdin is not None
@@ -125,6 +131,15 @@ def run_load(order: LoadOrder, env: Mapping[str, str]) -> LoadResult:
         load.stdin.write(msgspec.json.encode(order) + b"\n")
         load.stdin.flush()
         return msgspec.json.decode(load.stdout.readline(), type=LoadResult)
+
+
+@contextmanager
+def receiver_on_any_port(log: Path, env: Mapping[str, str]) -> Iterator[tuple[int, int]]:
+    """Run a receiver with this log; yield its pid and port."""
+    command = [sys.executable, "-m", "loadgen.receiver", "--port", "0", "--attached", "--log", str(log)]
+    with subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield process.pid, int(process.stdout.readline())  # it ends with its standard input
 
 
 def _listens(port: int) -> bool:

@@ -60,6 +60,11 @@ class Broker:
             assert not patience.is_over, f"Kafka is not there after {READY_S:g} s: {why}"
             time.sleep(0.1)
 
+    def pid(self) -> int:
+        """Return the process id of the broker, which must run."""
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         """Kill the broker with SIGKILL."""
         self._end(signal.SIGKILL)

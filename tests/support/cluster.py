@@ -72,6 +72,9 @@ def key_of(name: str) -> str:
 
 KEY = key_of(PIPE)
 
+# PENSTOCK_QUOTAS that no load on one machine exceeds: above the defaults, ingest would answer 429.
+HIGH_QUOTAS = "events_per_s=10000000,bytes_per_s=100000000000"
+
 
 @contextmanager
 def broker_for_cells(var: Path) -> Iterator[Broker]:

@@ -22,6 +22,7 @@ from localbox.settings import ROOT, settings_from
 from localbox.spark import ensure_spark, spark_env
 from localbox.testing_kafka import role_env
 from tests.support.broker import Broker
+from tests.support.cluster import HIGH_QUOTAS
 from tests.support.plane import Plane, until
 from tests.support.trust import Trust
 from tests.support.watch import Heartbeats, Offsets
@@ -82,8 +83,7 @@ class DataPlane(Plane):
         super().__init__(var, partitions)
         (var / "log").mkdir(parents=True, exist_ok=True)
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-        # Tests send as fast as they can, which a fast machine would refuse beyond the default of 5,000 a second.
-        self.process_env = inherited | self.env | {"PENSTOCK_QUOTAS": "events_per_s=50000"}
+        self.process_env = inherited | self.env | {"PENSTOCK_QUOTAS": HIGH_QUOTAS}
         self.trust = Trust(var)  # destinations may use TLS with its certificates
         self.process_env["PENSTOCK_DESTINATION_CA"] = str(self.trust.ca_file)
         box = settings_from(os.environ, dotenv=None)

@@ -35,7 +35,10 @@ def test_open_loop_sends_at_its_rate_whether_or_not_responses_arrive():
     assert numbers(plan.take(100.0)) == [0, 1]
     assert plan.take(100.1) is None
     assert plan.wait_s(100.1) == pytest.approx(0.1)
-    assert numbers(plan.take(100.25)) == [2, 3]
+    late = plan.take(100.25)
+    assert numbers(late) == [2, 3]
+    assert late is not None
+    assert late.late_s == pytest.approx(0.05)
     assert plan.wait_s(100.25) == pytest.approx(0.15), "a late request does not delay the next one"
 
 

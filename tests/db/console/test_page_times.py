@@ -89,8 +89,8 @@ def stored_events(pipe: str, tmp_path: Path, settings: LazySettings) -> Iterator
     with broker_for_cells(tmp_path) as broker:
         settings.PENSTOCK_KAFKA = broker.address
         name = cell_topic("c1", "ingest", place.generation)
-        for made in broker_admin(broker.address).create_topics([NewTopic(name, 1, 1)]).values():
-            made.result()
+        admin = broker_admin(broker.address)
+        admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
         now_us = time.time_ns() // 1_000
         meta = MessageMeta(WIRE_VERSION, f"msg_{uuid.uuid4()}", pipe, 1, "shop", now_us, now_us, now_us // MINUTE_US)
         producer = admin_producer({"bootstrap.servers": broker.address})

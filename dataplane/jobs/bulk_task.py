@@ -7,7 +7,6 @@ all of its records, and stored their audit records, when it ends; only then may 
 import logging
 import os
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -19,7 +18,7 @@ import pyarrow as pa
 from confluent_kafka import KafkaException
 from msgspec import Struct
 
-from dataplane.jobs.kept_context import keep
+from dataplane.jobs.kept_context import KeptContext
 from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, OffsetMark
 from dataplane.ledger.facts import FactBook
 from dataplane.ledger.meta import Headers, MessageMeta
@@ -56,7 +55,6 @@ MOST_UNSETTLED: Final = 4_000
 CATCH_UP_S: Final = 20.0
 LOG_EVERY_S: Final = 10.0
 ALONE_S: Final = 30.0  # for a message that is processed alone, after crashes
-IDLE_S: Final = 30.0  # then the clients are closed: Spark may use the worker for a lane, for days
 LINGER_MS: Final = 10  # larger batches; nobody waits for a single record
 _OWN_ERRORS: Final = (LaneError, ProducerFencedError, KafkaException, OSError)
 
@@ -345,66 +343,22 @@ def _is_settled(window: AckWindow, offset: int, deadline_s: float) -> bool:
     return not window.is_unsettled(offset) or time.monotonic() > deadline_s
 
 
-class BulkWorker:
-    """Lane context that this process keeps from one task to the next, for IDLE_S."""
+# Of this process, which runs one task at a time.
+_KEPT: Final = KeptContext[BulkLane](lambda lane: lane.close(), has_files=True)
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._lane: BulkLane | None = None
-        self._of: tuple[str, int, str] | None = None
-        self._closing: threading.Timer | None = None
 
-    def run(self, task: BulkTask, records: Iterator[BulkRecord]) -> tuple[int, int]:
-        """Run a task; after an error the context is closed. Raises LaneError, ProducerFencedError, KafkaException."""
-        with self._lock:
-            if self._closing is not None:
-                self._closing.cancel()
-                self._closing = None
-            of = task.cell, task.epoch, task.incarnation
-            if self._of != of:
-                self._close()
-            is_clean = False
-            try:
-                if self._lane is None:
-                    self._lane, self._of = BulkLane(task, settings_from()), of
-                else:
-                    self._lane.catch_up(task.control_offset)
-                result = self._lane.run(
-                    record for record in records if record.at[1] >= task.settled.get(record.at[0], 0)
-                )
-                is_clean = True
-            except _OWN_ERRORS:
-                if self._lane is not None:
-                    self._lane.forget_crashes()
-                raise
-            finally:
-                if not is_clean:
-                    self._close()
-            self._closing = threading.Timer(IDLE_S, self._close_idle)
-            self._closing.daemon = True
-            self._closing.start()
-            keep(WRITER, self.close)
+def run_in_kept_lane(task: BulkTask, records: Iterator[BulkRecord]) -> tuple[int, int]:
+    """Run a task as `BulkLane.run`, in the context that this process has kept for its application, if it has one."""
+    unsettled = (record for record in records if record.at[1] >= task.settled.get(record.at[0], 0))
+    with _KEPT.lend((task.cell, task.epoch, task.incarnation), lambda: BulkLane(task, settings_from())) as lease:
+        try:
+            lease.context.catch_up(task.control_offset)
+            result = lease.context.run(unsettled)
+        except _OWN_ERRORS:
+            lease.context.forget_crashes()
+            raise
+        lease.keep()
         return result
-
-    def close(self) -> None:
-        """Close the context, if one is kept."""
-        with self._lock:
-            if self._closing is not None:
-                self._closing.cancel()
-            self._close()
-
-    def _close_idle(self) -> None:
-        with self._lock:
-            if self._closing is threading.current_thread():  # no task has begun meanwhile
-                self._close()
-
-    def _close(self) -> None:
-        lane, self._lane, self._of, self._closing = self._lane, None, None, None
-        if lane is not None:
-            lane.close()
-
-
-_WORKER: Final = BulkWorker()  # of this process, which runs one task at a time
 
 
 def run_bulk_task(task: BulkTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -412,7 +366,7 @@ def run_bulk_task(task: BulkTask, batches: Iterable[pa.RecordBatch]) -> Iterator
     log_as_json(cell=task.cell, lane=WRITER)
     partition, next_offset, problem = -1, 0, ""
     try:
-        partition, next_offset = _WORKER.run(task, records_of(batches))
+        partition, next_offset = run_in_kept_lane(task, records_of(batches))
     except _OWN_ERRORS as exc:
         log.warning("bulk task failed: %s", exc)
         problem = str(exc) or type(exc).__name__

@@ -31,12 +31,9 @@ def run_here(task: ReplayTask, settings: DataPlaneSettings, worker: ReplayWorker
         rows = open_tenant_rows(stack, settings, task.tenant, has_tables=bool(plan.enrich.tables))
         if table := rows.unknown(plan.enrich.tables):
             return TaskResult(task.range.place, task.range.first, waits=waiting_for(table))
-        is_clean = False
-        try:
-            clients = worker.lend(settings.kafka, produces=not task.record.rehearsal)
-            producer = None if task.record.rehearsal else clients.producer
-            result = ReplayTaskRun(task, plan, clients.consumer, producer, rows).run()
-            is_clean = not result.error
-        finally:
-            worker.give_back(is_clean=is_clean)
+        lease = stack.enter_context(worker.lend(settings.kafka, produces=not task.record.rehearsal))
+        producer = None if task.record.rehearsal else lease.context.producer
+        result = ReplayTaskRun(task, plan, lease.context.consumer, producer, rows).run()
+        if not result.error:
+            lease.keep()
         return result

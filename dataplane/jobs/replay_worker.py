@@ -1,22 +1,18 @@
-"""Kafka clients and compiled plan that a Python worker keeps from one task of a replay to the next.
+"""Kafka clients and compiled plan that a Python worker keeps from one task of a replay to the next."""
 
-A task lasts two seconds. To connect, to get a producer id and to compile the plan would take a good part of them.
-"""
-
-import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from confluent_kafka import KafkaException
 from msgspec import Struct
 
+from dataplane.jobs.kept_context import IDLE_S, KeptContext, Lease
 from dataplane.plan import CompiledPlan, compile_plan
 from dataplane.replay.task import ReplayTask
 from dataplane.retrier.redriver import place_reader
 from dataplane.runtime.kafka import lane_producer
 
-IDLE_S: Final = 30.0  # then the clients are closed: Spark may use the worker for a lane, for days
 LINGER_MS: Final = 20  # larger batches; nobody waits for a single copy
 
 
@@ -40,11 +36,9 @@ class ReplayWorker:
         make_producer: Callable[[str], Any] = lambda kafka: lane_producer(kafka, "replay", LINGER_MS),
         idle_s: float = IDLE_S,
     ) -> None:
-        self._make_consumer, self._make_producer, self._idle_s = make_consumer, make_producer, idle_s
-        self._lock = threading.Lock()
-        self._clients: WorkerClients | None = None
+        self._make_consumer, self._make_producer = make_consumer, make_producer
+        self._kept = KeptContext(_close, idle_s=idle_s)
         self._plan: tuple[tuple[str, int, bytes], CompiledPlan] | None = None
-        self._closing: threading.Timer | None = None
 
     def plan(self, task: ReplayTask) -> CompiledPlan:
         """Return the compiled plan of a task's revision; a published revision never changes."""
@@ -53,38 +47,18 @@ class ReplayWorker:
             self._plan = (key, compile_plan(task.spec, task.salt))
         return self._plan[1]
 
-    def lend(self, kafka: str, *, produces: bool) -> WorkerClients:
-        """Return the clients for one task, which ends with `give_back`. Raises KafkaException."""
-        with self._lock:
-            if self._closing is not None:
-                self._closing.cancel()
-                self._closing = None
-            if self._clients is None:
-                self._clients = WorkerClients(self._make_consumer(kafka))
-            if produces and self._clients.producer is None:
-                self._clients.producer = self._make_producer(kafka)
-            return self._clients
+    @contextmanager
+    def lend(self, kafka: str, *, produces: bool) -> Iterator[Lease[WorkerClients]]:
+        """Lend the clients to one task, which keeps them if it ends without an error. Raises KafkaException."""
+        with self._kept.lend(kafka, lambda: WorkerClients(self._make_consumer(kafka))) as lease:
+            clients = lease.context
+            if produces and clients.producer is None:
+                clients.producer = self._make_producer(kafka)
+            yield lease
+            if lease.is_kept:
+                clients.consumer.assign([])  # do not fetch on in the background
 
-    def give_back(self, *, is_clean: bool) -> None:
-        """Keep the clients for the next task, for IDLE_S; close them unless the task has ended without an error."""
-        with self._lock:
-            if self._clients is None:
-                return
-            if not is_clean:
-                self._close()
-                return
-            self._clients.consumer.assign([])  # do not fetch on in the background
-            self._closing = threading.Timer(self._idle_s, self._close_idle)
-            self._closing.daemon = True
-            self._closing.start()
 
-    def _close_idle(self) -> None:
-        with self._lock:
-            if self._closing is threading.current_thread():  # not lent again meanwhile
-                self._close()
-
-    def _close(self) -> None:
-        clients, self._clients, self._closing = self._clients, None, None
-        if clients is not None:
-            with suppress(KafkaException):
-                clients.consumer.close()
+def _close(clients: WorkerClients) -> None:
+    with suppress(KafkaException):
+        clients.consumer.close()

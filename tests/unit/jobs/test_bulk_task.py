@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from dataplane.jobs import bulk_task
-from dataplane.jobs.bulk_task import BulkLane, BulkRecord, BulkTask, BulkWorker, records_of, run_bulk_task
-from dataplane.jobs.kept_context import close_kept
+from dataplane.jobs.bulk_task import BulkLane, BulkRecord, BulkTask, records_of, run_bulk_task, run_in_kept_lane
+from dataplane.jobs.kept_context import KeptContext, close_kept
 from dataplane.ledger.facts import Fact, FactBook, FactKey
 from dataplane.runtime.lanes.context import LaneError
 from dataplane.runtime.telemetry.fields import FieldBook
@@ -45,13 +45,13 @@ def row(offset: int, **changes: Any) -> dict[str, Any]:
 
 
 class FakeLane:
-    """Lane context that reads all records, or fails; it notes what is called."""
+    """Lane context that reads all records, or fails; it notes what is called. `lanes`: all that were opened."""
 
     fails = False
-    opened = 0
+    lanes: list["FakeLane"] = []
 
     def __init__(self, _task: BulkTask, _settings: object) -> None:
-        FakeLane.opened += 1
+        FakeLane.lanes.append(self)
         self.closed = self.forgets = False
         self.caught_up: list[int] = []
         self.read: list[int] = []
@@ -74,16 +74,15 @@ class FakeLane:
 
 
 @pytest.fixture
-def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[BulkWorker]:
+def lanes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[FakeLane]]:
     monkeypatch.setattr(bulk_task, "BulkLane", FakeLane)
     monkeypatch.setattr(bulk_task, "settings_from", lambda: None)
     monkeypatch.setattr(FakeLane, "fails", False)
-    monkeypatch.setattr(FakeLane, "opened", 0)
-    worker = BulkWorker()
-    monkeypatch.setattr(bulk_task, "_WORKER", worker)
-    yield worker
-    if worker._closing is not None:
-        worker._closing.cancel()
+    monkeypatch.setattr(FakeLane, "lanes", [])
+    kept = KeptContext[Any](lambda lane: lane.close(), has_files=True)
+    monkeypatch.setattr(bulk_task, "_KEPT", kept)
+    yield FakeLane.lanes
+    kept.close()
 
 
 def test_records_have_what_the_work_calls():
@@ -94,58 +93,42 @@ def test_records_have_what_the_work_calls():
     assert (two.key(), two.value(), two.headers()) == (None, b"", [])
 
 
-def test_worker_keeps_its_context_for_the_next_task_and_catches_up_with_the_driver(worker: BulkWorker):
-    worker.run(TASK, records_of([batch(row(5))]))
-    lane: Any = worker._lane
-    worker.run(BulkTask("c1", 1, "run", 9), records_of([batch(row(6))]))
-    assert (lane.caught_up, lane.read) == ([9], [5, 6])
-    assert worker._lane is lane
+def test_worker_keeps_its_context_for_the_next_task_and_catches_up_with_the_driver(lanes: list[FakeLane]):
+    run_in_kept_lane(TASK, records_of([batch(row(5))]))
+    run_in_kept_lane(BulkTask("c1", 1, "run", 9), records_of([batch(row(6))]))
+    (lane,) = lanes
+    assert (lane.caught_up, lane.read, lane.closed) == ([7, 9], [5, 6], False)
 
 
-def test_worker_opens_another_context_for_another_application(worker: BulkWorker):
-    worker.run(TASK, records_of([batch(row(5))]))
-    lane: Any = worker._lane
-    worker.run(BulkTask("c1", 2, "next", 7), records_of([batch(row(6))]))
-    assert lane.closed
-    assert FakeLane.opened == 2
+def test_worker_opens_another_context_for_another_application(lanes: list[FakeLane]):
+    run_in_kept_lane(TASK, records_of([batch(row(5))]))
+    run_in_kept_lane(BulkTask("c1", 2, "next", 7), records_of([batch(row(6))]))
+    assert [lane.closed for lane in lanes] == [True, False]
 
 
-def test_failed_task_closes_the_context_and_gives_the_reason(worker: BulkWorker, monkeypatch: pytest.MonkeyPatch):
-    worker.run(TASK, records_of([batch(row(5))]))
-    lane: Any = worker._lane
+def test_failed_task_closes_the_context_and_gives_the_reason(lanes: list[FakeLane], monkeypatch: pytest.MonkeyPatch):
+    run_in_kept_lane(TASK, records_of([batch(row(5))]))
     monkeypatch.setattr(FakeLane, "fails", True)
     (found,) = list(run_bulk_task(TASK, [batch(row(6))]))
     assert found.to_pylist() == [{"partition": -1, "next": 0, "problem": "a table is missing"}]
+    (lane,) = lanes
     assert lane.closed
     assert lane.forgets, "an own error counts as a crash of its message"
-    assert worker._lane is None
 
 
-def test_task_leaves_out_what_an_earlier_attempt_of_the_batch_has_settled(worker: BulkWorker):
+def test_task_leaves_out_what_an_earlier_attempt_of_the_batch_has_settled(lanes: list[FakeLane]):
     task = BulkTask("c1", 1, "run", 7, {3: 6})
-    assert worker.run(task, records_of([batch(row(5), row(6))])) == (3, 7)
-    lane: Any = worker._lane
-    assert lane.read == [6]
-    assert worker.run(task, records_of([batch(row(5))])) == (-1, 0)
+    assert run_in_kept_lane(task, records_of([batch(row(5), row(6))])) == (3, 7)
+    assert lanes[0].read == [6]
+    assert run_in_kept_lane(task, records_of([batch(row(5))])) == (-1, 0)
 
 
-def test_task_of_another_kind_closes_the_context_which_holds_files_open(worker: BulkWorker):
-    worker.run(TASK, records_of([batch(row(5))]))
-    lane: Any = worker._lane
+def test_task_of_another_kind_closes_the_context_which_holds_files_open(lanes: list[FakeLane]):
+    run_in_kept_lane(TASK, records_of([batch(row(5))]))
     close_kept()
-    assert lane.closed
-    assert worker.run(TASK, records_of([batch(row(6))])) == (3, 7)
-
-
-def test_context_is_closed_once_no_task_has_come_for_a_while(worker: BulkWorker, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(bulk_task, "IDLE_S", 0.0)
-    worker.run(TASK, records_of([batch(row(5))]))
-    lane: Any = worker._lane or FakeLane
-    closing = worker._closing
-    if closing is not None:
-        closing.join(10)
-    assert worker._lane is None
-    assert lane is FakeLane or lane.closed
+    assert lanes[0].closed
+    assert run_in_kept_lane(TASK, records_of([batch(row(6))])) == (3, 7)
+    assert len(lanes) == 2
 
 
 class RejectingProducer:

@@ -13,7 +13,7 @@ _Context = TypeVar("_Context")
 IDLE_S: Final = 30.0  # then the context is closed: Spark may use the worker for a lane, for days
 
 
-class Lease(Generic[_Context]):
+class LentContext(Generic[_Context]):
     """Context that is lent to one task. It is closed when the lease ends, unless the task has called `keep`."""
 
     def __init__(self, context: _Context) -> None:
@@ -38,9 +38,9 @@ class KeptContext(Generic[_Context]):
         self._closing: threading.Timer | None = None
 
     @contextmanager
-    def lend(self, key: Hashable, make: Callable[[], _Context]) -> Iterator[Lease[_Context]]:
+    def lend(self, key: Hashable, make: Callable[[], _Context]) -> Iterator[LentContext[_Context]]:
         """Lend the kept context if it has this key; otherwise close it, and lend a new one."""
-        lease = Lease(self._take(key) or make())
+        lease = LentContext(self._take(key) or make())
         try:
             yield lease
         finally:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaException
 from msgspec import Struct
 
-from dataplane.jobs.kept_context import IDLE_S, KeptContext, Lease
+from dataplane.jobs.kept_context import IDLE_S, KeptContext, LentContext
 from dataplane.plan import CompiledPlan, compile_plan
 from dataplane.replay.task import ReplayTask
 from dataplane.retrier.redriver import place_reader
@@ -48,7 +48,7 @@ class ReplayWorker:
         return self._plan[1]
 
     @contextmanager
-    def lend(self, kafka: str, *, produces: bool) -> Iterator[Lease[WorkerClients]]:
+    def lend(self, kafka: str, *, produces: bool) -> Iterator[LentContext[WorkerClients]]:
         """Lend the clients to one task, which keeps them if it ends without an error. Raises KafkaException."""
         with self._kept.lend(kafka, lambda: WorkerClients(self._make_consumer(kafka))) as lease:
             clients = lease.context

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from loadgen.events import ACCEPTED, UNKNOWN, EventSender, Payload, SendOutcome
@@ -21,13 +22,27 @@ class Acked(NamedTuple):
 
 
 class Sender:
-    """`with Sender(port, key, rate): ...` sends until the block ends and every event has been ACKed."""
+    """`with Sender(port, key, rate): ...` sends until the block ends and every event has been ACKed.
 
-    def __init__(self, port: int, key: str, rate: float, *, field: str = "n") -> None:
+    field:  name under which each event has its number
+    events: to be sent in turn, instead of numbered ones
+    count:  number of events to send at most
+    """
+
+    def __init__(
+        self,
+        port: int,
+        key: str,
+        rate: float,
+        *,
+        field: str = "n",
+        events: Sequence[Payload] = (),
+        count: int | None = None,
+    ) -> None:
         self.acked: list[Acked] = []
         self.unknown: list[str] = []  # digests of bodies whose attempt had no response, or a refusal
         self.refusals: list[tuple[int, str | None]] = []  # status and Retry-After of every response but a 202
-        self._field, self._plan = field, SendPlan(rate)
+        self._field, self._events, self._plan = field, events, SendPlan(rate, count=count)
         sender = EventSender(
             IngestTarget("127.0.0.1", port, key),
             self._plan,
@@ -53,6 +68,8 @@ class Sender:
         return {acked.position for acked in self.acked}
 
     def _event(self, number: int) -> Payload:
+        if self._events:
+            return self._events[number % len(self._events)]
         return Payload.of(json.dumps({self._field: number, "note": "x" * 200}).encode())
 
     def _note(self, outcome: SendOutcome) -> None:

@@ -15,10 +15,10 @@ DEV_STAMP := $(VENV)/.dev-$(call lock_hash,requirements-dev.lock)
 NODES := tests/integration/api_clients/node tests/integration/typed_clients/node
 NODE_STAMPS := $(foreach node,$(NODES),$(node)/node_modules/.installed-$(call lock_hash,$(node)/package-lock.json))
 
-kafka_tls = $(if $(filter tls,$(KAFKA)),PENSTOCK_KAFKA_TLS=true)
+kafka_env = $(if $(filter tls,$(KAFKA)),PENSTOCK_KAFKA_TLS=true)$(if $(filter 3,$(KAFKA)),PENSTOCK_KAFKA_BROKERS=3)
 ifeq ($(origin KAFKA),command line)
-ifneq ($(KAFKA),tls)
-$(error KAFKA: needs tls, got $(KAFKA))
+ifeq ($(filter tls 3,$(KAFKA)),)
+$(error KAFKA: needs tls or 3, got $(KAFKA))
 endif
 endif
 
@@ -46,11 +46,11 @@ $(DEV_STAMP): | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@touch $@
 
-demo: $(RUN_STAMP) ## all services, a demo pipe and traffic; ONCE=1 COUNT= RATE= EVENTS= BATCH= runs to the end and accounts for it; PIPE=full; KAFKA=tls
-	@$(kafka_tls) $(BIN)/python -m localbox.demo
+demo: $(RUN_STAMP) ## all services, a demo pipe and traffic; ONCE=1 COUNT= RATE= EVENTS= BATCH= runs to the end and accounts for it; PIPE=full; KAFKA=tls or 3
+	@$(kafka_env) $(BIN)/python -m localbox.demo
 
 up: $(RUN_STAMP) ## start the box in the background
-	@$(kafka_tls) $(BIN)/python -m localbox up --detach
+	@$(kafka_env) $(BIN)/python -m localbox up --detach
 
 down: $(RUN_STAMP) ## stop the box, in whatever state it is
 	@$(BIN)/python -m localbox down

@@ -16,6 +16,10 @@ RECEIVER_PORT: Final = 8806
 ECHO_PORT: Final = 8807
 TABLES_PORT: Final = 8808
 METRICS_PORT: Final = 8810
+KAFKA_2_PORT: Final = 8842
+KAFKA_2_CONTROLLER_PORT: Final = 8843
+KAFKA_3_PORT: Final = 8844
+KAFKA_3_CONTROLLER_PORT: Final = 8845
 
 DEFAULT_ALLOW: Final = "127.0.0.0/8,::1/128"  # non-public networks to which delivery is allowed
 DEFAULT_KAFKA: Final = f"127.0.0.1:{KAFKA_PORT}"

@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -23,7 +23,11 @@ from localbox.settings import BALANCES_REPLICAS, ROOT, BoxSettings, reachable, r
 from localbox.spark import ensure_spark_jars, spark_env
 
 SERVICES: Final = ("postgres", "redis", "kafka")
-_SERVICE_MAKERS: Final = {"postgres": postgres, "redis": redis, "kafka": kafka}
+_SERVICE_MAKERS: Final[dict[str, Callable[[BoxSettings], list[Program]]]] = {
+    "postgres": lambda settings: [postgres(settings)],
+    "redis": lambda settings: [redis(settings)],
+    "kafka": kafka,
+}
 # Processes with metrics, in the order of their ports.
 SHOWN: Final = ("web", "worker", "observer", "keeper", "echo", "table-queries", "mirror", "ingest-1", "ingest-2")
 DEMO: Final = ("receiver", "demo-pipe", "sender")
@@ -46,7 +50,7 @@ def programs(settings: BoxSettings, names: Sequence[str] = (), extra: Sequence[s
 
     A service that is not needed is not searched for. Raises ValueError for an unknown name.
     """
-    services = [make(settings) for name, make in _SERVICE_MAKERS.items() if not names or name in names]
+    services = [one for name, make in _SERVICE_MAKERS.items() if not names or name in names for one in make(settings)]
     demo = [program for program in _demo(settings) if program.name in (*names, *extra)]
     planes = [_with_metrics(settings, program) for program in (*_control(settings), *_data_plane(settings))]
     every = [*services, *_setup(), *_kafka_access(settings), *planes, *demo]
@@ -55,7 +59,8 @@ def programs(settings: BoxSettings, names: Sequence[str] = (), extra: Sequence[s
         return every
     if unknown := set(names) - {program.name for program in every}:
         raise ValueError(f"no such program: {', '.join(sorted(unknown))}")
-    names = (*names, "kafka-access") if "kafka" in names else names
+    if "kafka" in names:
+        names = (*names, *(node.name for node in settings.kafka_nodes), "kafka-access")
     kept = [program for program in every if program.name in names]
     return [without_others(program, frozenset(names)) for program in kept]
 

@@ -25,13 +25,14 @@ def ensure_kafka_archive(settings: BoxSettings) -> None:
 
 def _record(settings: BoxSettings, java: Path, option: str) -> None:
     """Run a broker with an option of the JVM until it is ready. Raises BoxError, TimeoutExpired."""
-    foreign = ("PENSTOCK_KAFKA", "PENSTOCK_KAFKA_SETTINGS", "PENSTOCK_KAFKA_TLS")
+    foreign = ("PENSTOCK_KAFKA", "PENSTOCK_KAFKA_SETTINGS", "PENSTOCK_KAFKA_TLS", "PENSTOCK_KAFKA_BROKERS")
     given = {name: value for name, value in settings.env.items() if name not in foreign} | free_ports()
     with tempfile.TemporaryDirectory() as var:
         own = settings_from({**given, "PENSTOCK_VAR": var}, dotenv=None)
-        prepare(own, java)
+        (node,) = own.kafka_nodes
+        prepare(own, java, node)
         with subprocess.Popen(
-            command(own, java, option), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            command(own, java, option, node=node), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         ) as broker:
             until = time.monotonic() + _LIMIT_S
             while kafka_ready(own.env["PENSTOCK_KAFKA"], {}) and broker.poll() is None and time.monotonic() < until:

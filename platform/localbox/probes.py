@@ -39,11 +39,12 @@ def redis_ready(url: str) -> str | None:
         return _short(exc)
 
 
-def kafka_ready(servers: str, security: Mapping[str, str] | None = None) -> str | None:
+def kafka_ready(servers: str, security: Mapping[str, str] | None = None, *, brokers: int = 1) -> str | None:
     """Probe a broker with a metadata request.
 
     servers:  bootstrap servers
     security: librdkafka settings to sign in with, by default those of this process
+    brokers:  number of brokers that the cluster must have
     """
     from confluent_kafka import KafkaException
 
@@ -55,7 +56,8 @@ def kafka_ready(servers: str, security: Mapping[str, str] | None = None) -> str 
     try:
         settings = {"bootstrap.servers": servers, "socket.timeout.ms": 2000, "log_level": 0}
         client = make_admin_client(settings, security)
-        return None if client.list_topics(timeout=_TIMEOUT_S).brokers else "no broker yet"
+        found = len(client.list_topics(timeout=_TIMEOUT_S).brokers)
+        return None if found >= brokers else f"{found} of {brokers} brokers"
     except KafkaException as exc:
         return _short(exc)
 

@@ -3,7 +3,7 @@
 import os
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -13,6 +13,7 @@ from msgspec import Struct
 from controlplane.kafka_access.acls import role_user
 from dataplane import addresses as defaults
 from localbox.errors import BoxError
+from localbox.services.kafka_nodes import KafkaNode, kafka_nodes, made_brokers
 from localbox.services.kafka_tls import kafka_tls_in
 
 ROOT: Final = Path(__file__).resolve().parents[2]  # the checkout, or the folder of the installed wheel
@@ -39,6 +40,12 @@ PORTS: Final = (
     Variable(
         "PENSTOCK_KAFKA_CONTROLLER_PORT", str(defaults.KAFKA_CONTROLLER_PORT), "the same Kafka, for its own controller"
     ),
+    Variable(
+        "PENSTOCK_KAFKA_2_PORT", str(defaults.KAFKA_2_PORT), "the second of the box's three brokers, if it has them"
+    ),
+    Variable("PENSTOCK_KAFKA_2_CONTROLLER_PORT", str(defaults.KAFKA_2_CONTROLLER_PORT), "its controller"),
+    Variable("PENSTOCK_KAFKA_3_PORT", str(defaults.KAFKA_3_PORT), "the third one"),
+    Variable("PENSTOCK_KAFKA_3_CONTROLLER_PORT", str(defaults.KAFKA_3_CONTROLLER_PORT), "its controller"),
     Variable("PENSTOCK_RECEIVER_PORT", str(defaults.RECEIVER_PORT), "the demo's built-in receiver"),
     Variable("PENSTOCK_ECHO_PORT", str(defaults.ECHO_PORT), "the echo, a destination for pipes without an endpoint"),
     Variable("PENSTOCK_TABLES_PORT", str(defaults.TABLES_PORT), "look-up table rows, by key and by prefix"),
@@ -69,6 +76,11 @@ VARIABLES: Final = (
         "PENSTOCK_KAFKA_TLS",
         "false",
         "true secures the box's own Kafka by TLS, SCRAM and ACLs when its data are made; it then stays secured (0502)",
+    ),
+    Variable(
+        "PENSTOCK_KAFKA_BROKERS",
+        "1",
+        "brokers of the box's own Kafka when its data are made, 1 or 3; with 3, each record has three copies (0513)",
     ),
     Variable(
         "PENSTOCK_VAR", "var", "directory of all files that the box writes; of the wheel: ~/.local/share/penstock"
@@ -234,6 +246,7 @@ class BoxSettings(Struct, frozen=True):
     owns_redis: bool
     owns_kafka: bool
     has_secured_kafka: bool  # PENSTOCK_KAFKA_TLS: the box's own Kafka with TLS, SCRAM and ACLs
+    kafka_nodes: tuple[KafkaNode, ...]  # brokers of the box's own Kafka
     env: dict[str, str]  # what every process of the box gets
 
     @property
@@ -281,14 +294,20 @@ def settings_from(given: Mapping[str, str] = os.environ, *, dotenv: Path | None 
     env = {name: value for name, value in env.items() if value or name not in _DEFAULTS}
     var = var_of(given if IS_INSTALLED else env)  # the file of a wheel is in var/ itself
     ports = {port.name: _port(port.name, env.get(port.name, port.default)) for port in PORTS}
-    addresses = _addresses(env, ports)
+    nodes = kafka_nodes(var, ports, _kafka_brokers(env, made=made_brokers(var)))
+    addresses = _addresses(env, ports, nodes)
     var.mkdir(parents=True, exist_ok=True)
     if env.get("PENSTOCK_ENV", "development") != "production":
         env.setdefault("PENSTOCK_DESTINATION_ALLOW", _DEFAULTS["PENSTOCK_DESTINATION_ALLOW"])
     env.setdefault("PENSTOCK_INGEST_MAX", str(replicas_most(os.cpu_count() or 1)))
+    if len(nodes) > 1:
+        env.setdefault("PENSTOCK_REPLICATION", str(len(nodes)))
+        env.setdefault("PENSTOCK_MIN_ISR", str(len(nodes) - 1))
     own = {**_process_env(var), **addresses, **_secrets(env, var / "secrets.env")}
     tls = kafka_tls_in(var)
     if has_secured_kafka := _is_kafka_secured(env, is_made=tls.is_made):  # other roles get files of their own
+        if len(nodes) > 1:
+            raise BoxError("PENSTOCK_KAFKA_TLS secures one broker only: leave out PENSTOCK_KAFKA_BROKERS")
         own["PENSTOCK_KAFKA_SETTINGS"] = str(tls.settings_file(role_user("control")))
     return BoxSettings(
         var=var,
@@ -298,6 +317,7 @@ def settings_from(given: Mapping[str, str] = os.environ, *, dotenv: Path | None 
         owns_redis="REDIS_URL" not in env,
         owns_kafka="PENSTOCK_KAFKA" not in env,
         has_secured_kafka=has_secured_kafka,
+        kafka_nodes=nodes,
         env={**env, **own, **{name: str(port) for name, port in ports.items()}},
     )
 
@@ -320,13 +340,13 @@ def container_secrets() -> str:
     return f"{new_secrets()}PENSTOCK_POSTGRES_PASSWORD={secrets.token_urlsafe(32)}\n"
 
 
-def _addresses(env: Mapping[str, str], ports: Mapping[str, int]) -> dict[str, str]:
+def _addresses(env: Mapping[str, str], ports: Mapping[str, int], nodes: Sequence[KafkaNode]) -> dict[str, str]:
     web_host = env.get("PENSTOCK_WEB_HOST", "127.0.0.1")
     ingest_host = env.get("PENSTOCK_INGEST_HOST", "127.0.0.1")
     defaults_of = {
         "DATABASE_URL": f"postgresql://penstock@127.0.0.1:{ports['PENSTOCK_POSTGRES_PORT']}/penstock",
         "REDIS_URL": f"redis://127.0.0.1:{ports['PENSTOCK_REDIS_PORT']}/0",
-        "PENSTOCK_KAFKA": f"127.0.0.1:{ports['PENSTOCK_KAFKA_PORT']}",
+        "PENSTOCK_KAFKA": ",".join(node.address for node in nodes),
         "PENSTOCK_WEB_HOST": web_host,
         "PENSTOCK_WEB_URL": f"http://{reachable(web_host)}:{ports['PENSTOCK_WEB_PORT']}",
         "PENSTOCK_INGEST_HOST": ingest_host,
@@ -387,6 +407,22 @@ def _is_kafka_secured(env: Mapping[str, str], *, is_made: bool) -> bool:
     if wish == "true":
         raise BoxError("PENSTOCK_KAFKA_TLS is for the box's own broker: leave out PENSTOCK_KAFKA")
     return False
+
+
+def _kafka_brokers(env: Mapping[str, str], *, made: int) -> int:
+    """Return the number of brokers of the box's own Kafka: that of its data, if it has them (`made`)."""
+    wish = env.get("PENSTOCK_KAFKA_BROKERS", "")
+    if wish not in ("", "1", "3"):
+        raise BoxError(f"PENSTOCK_KAFKA_BROKERS: needs 1 or 3, got {wish!r}")
+    if wish != "3":
+        return max(1, made)
+    if "PENSTOCK_KAFKA" in env:
+        raise BoxError("PENSTOCK_KAFKA_BROKERS is for the box's own brokers: leave out PENSTOCK_KAFKA")
+    if made == 1:
+        raise BoxError(
+            "The box's Kafka was made with one broker: leave out PENSTOCK_KAFKA_BROKERS, or set another PENSTOCK_VAR."
+        )
+    return 3
 
 
 def _port(name: str, text: str) -> int:

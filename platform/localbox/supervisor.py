@@ -159,9 +159,8 @@ class Supervisor:
     def _own_ports(self) -> dict[str, int]:
         started = {one.program.port for one in self._running if one.program.command}
         ports = {name: port for name, port in self._settings.ports.items() if port in started}
-        if any(one.program.name == "kafka" and one.program.command for one in self._running):
-            ports["PENSTOCK_KAFKA_CONTROLLER_PORT"] = self._settings.ports["PENSTOCK_KAFKA_CONTROLLER_PORT"]
-        return ports
+        controllers = {node.controller_port for node in self._settings.kafka_nodes if node.port in started}
+        return ports | {name: port for name, port in self._settings.ports.items() if port in controllers}
 
     def _clear_leftovers(self) -> None:
         """End the programs of a killed supervisor: they still run, but nothing would restart them."""

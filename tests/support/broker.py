@@ -34,7 +34,7 @@ class Broker:
         self.tls = tls_of(settings)
         self.address = settings.env["PENSTOCK_KAFKA"]
         ensure_kafka_archive(settings)
-        self._program = kafka(settings)
+        (self._program,) = kafka(settings)
         self._log = var / "kafka.log"
         self._process: subprocess.Popen[bytes] | None = None
         if self._program.prepare is not None:

@@ -31,7 +31,7 @@ class DemoTraffic:
         target = IngestTarget.of(box.env["PENSTOCK_INGEST_URL"], made["key"])
         self._enough = threading.Event()
         self._sender = DemoSender(
-            target, read_payloads(SHIPPED), log=self._folder / "sent.log", rate=rate, stop=self._enough.is_set
+            target, read_payloads(SHIPPED), log=self.sent_log, rate=rate, stop=self._enough.is_set
         )
         self._thread = threading.Thread(target=self._sender.run, name="demo-sender", daemon=True)
 
@@ -50,13 +50,18 @@ class DemoTraffic:
         until(lambda: self._received() >= wanted, f"{count} deliveries more", limit_s)
 
     @property
+    def sent_log(self) -> Path:
+        """Return the log with a line for each event of a request."""
+        return self._folder / "sent.log"
+
+    @property
     def received_log(self) -> Path:
         """Return the log with a line for each delivery."""
         return self._folder / "received.log"
 
     def until_all_delivered(self, quiet_s: float = 60.0) -> None:
         """Wait, after the block, until every ACKed message is received, as long as there is progress."""
-        wanted = {line.position for line in read_sent(self._folder / "sent.log") if line.status == ACCEPTED}
+        wanted = {line.position for line in read_sent(self.sent_log) if line.status == ACCEPTED}
         missing = len(wanted)
         while missing:
             before, began = missing, time.monotonic()

@@ -1,8 +1,11 @@
-"""Kafka: one KRaft node (broker and controller in one JVM) from pinned jars, listening on loopback only."""
+"""Kafka: KRaft nodes (each a broker and a controller in one JVM) from pinned jars, listening on loopback only."""
 
 import base64
+import os
 import subprocess
 import uuid
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -16,38 +19,51 @@ from localbox.jars import KAFKA, ensure_jars
 from localbox.java import find_java
 from localbox.probes import kafka_ready
 from localbox.program import Program, StartStage
+from localbox.services.kafka_nodes import KafkaNode
 from localbox.services.kafka_tls import ADMIN, KafkaTls, ensure_kafka_tls, kafka_tls_in, write_private
 from localbox.settings import BoxSettings
 
 VERSION: Final = "4.3.1"
 _LOG_LEVEL: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+# A killed broker, or active controller, is replaced within about 3 s; with the defaults of Kafka it takes over 9 s.
+_REPLICATED: Final = {
+    "broker.session.timeout.ms": "1500",
+    "broker.heartbeat.interval.ms": "300",
+    "controller.quorum.fetch.timeout.ms": "1000",
+    "controller.quorum.election.timeout.ms": "500",
+    "controller.quorum.election.backoff.max.ms": "300",
+    "replica.lag.time.max.ms": "2000",
+}
 
 
-def kafka(settings: BoxSettings) -> Program:
-    """Return the box's own broker or, if it has none, only the probe of the configured one. Raises BoxError."""
+def kafka(settings: BoxSettings) -> list[Program]:
+    """Return the box's own brokers or, if it has none, only the probe of the configured one. Raises BoxError."""
     if not settings.owns_kafka:
         probe = partial(kafka_ready, settings.env["PENSTOCK_KAFKA"], _foreign_settings(settings))
-        return Program("kafka", StartStage.SERVICES, None, probe=probe)
+        return [Program("kafka", StartStage.SERVICES, None, probe=probe)]
     if VARIABLE in settings.env and not settings.has_secured_kafka:
         raise BoxError(
             f"{VARIABLE} is for another Kafka, the box's own has no TLS: set PENSTOCK_KAFKA, too, or unset it"
         )
     java = find_java(settings.env)
-    return Program(
-        "kafka",
-        StartStage.SERVICES,
-        command(settings, java, kafka_archive(settings, java).option),
-        prepare=partial(prepare, settings, java),
-        probe=partial(_own_ready, settings),
-        version=lambda: VERSION,
-        port=settings.ports["PENSTOCK_KAFKA_PORT"],
-        stop_grace_s=30,
-    )
+    return [
+        Program(
+            node.name,
+            StartStage.SERVICES,
+            command(settings, java, kafka_archive(settings, java).option, node=node),
+            prepare=partial(prepare, settings, java, node),
+            probe=partial(_own_ready, settings, node),
+            version=lambda: VERSION,
+            port=node.port,
+            stop_grace_s=30,
+        )
+        for node in settings.kafka_nodes
+    ]
 
 
-def _own_ready(settings: BoxSettings) -> str | None:
+def _own_ready(settings: BoxSettings, node: KafkaNode) -> str | None:
     tls = tls_of(settings)
-    return kafka_ready(settings.env["PENSTOCK_KAFKA"], tls.settings_of(ADMIN) if tls else {})
+    return kafka_ready(node.address, tls.settings_of(ADMIN) if tls else {}, brokers=len(settings.kafka_nodes))
 
 
 def _foreign_settings(settings: BoxSettings) -> dict[str, str]:
@@ -62,9 +78,9 @@ def tls_of(settings: BoxSettings) -> KafkaTls | None:
     return kafka_tls_in(settings.var) if settings.has_secured_kafka else None
 
 
-def command(settings: BoxSettings, java: Path, *flags: str) -> tuple[str, ...]:
-    """Return the command that starts the broker, with more options of its JVM."""
-    path = settings.var / "kafka" / "server.properties"
+def command(settings: BoxSettings, java: Path, *flags: str, node: KafkaNode) -> tuple[str, ...]:
+    """Return the command that starts a broker, with more options of its JVM."""
+    path = node.home / "server.properties"
     return (str(java), *jvm_flags(), *flags, "-cp", _classpath(settings), "kafka.Kafka", str(path))
 
 
@@ -79,25 +95,25 @@ def jvm_flags() -> list[str]:
     return ["-Xms256m", "-Xmx384m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Xshare:auto", _LOG_LEVEL, *log]
 
 
-def prepare(settings: BoxSettings, java: Path) -> None:
+def prepare(settings: BoxSettings, java: Path, node: KafkaNode) -> None:
     """Get the jars, write the properties, format the log directory if needed. Data survives `down` and `up`.
 
     Raises BoxError if that fails.
     """
-    home = settings.var / "kafka"
     ensure_jars(KAFKA, java=java, cache=settings.cache, env=settings.env)
-    home.mkdir(parents=True, exist_ok=True)
-    path, tls = home / "server.properties", tls_of(settings)
+    node.home.mkdir(parents=True, exist_ok=True)
+    path, tls = node.home / "server.properties", tls_of(settings)
     if tls:
         ensure_kafka_tls(tls)
-    given = properties(home, settings.ports, tls)
+    given = properties(settings.kafka_nodes, node, tls)
     write_private(path, "".join(f"{name}={_escaped(value)}\n" for name, value in given.items()))
-    if (home / "log" / "meta.properties").exists():
+    if node.is_made:
         return
     flags = ["-Xmx128m", "-XX:TieredStopAtLevel=1", kafka_archive(settings, java).option, _LOG_LEVEL]
-    format_log = ["format", "--cluster-id", cluster_id(uuid.uuid4()), "--config", str(path), "--ignore-formatted"]
+    cluster = _common_cluster_id(settings.var)
+    format_log = ["format", "--cluster-id", cluster, "--config", str(path), "--ignore-formatted"]
     # In a file, because all users of the machine can read the command lines of its processes.
-    arguments = home / "format.args"
+    arguments = node.home / "format.args"
     write_private(arguments, "\n".join([*format_log, *(tls.format_options() if tls else [])]))
     answer = subprocess.run(
         [str(java), *flags, "-cp", _classpath(settings), "kafka.tools.StorageTool", f"@{arguments}"],
@@ -108,32 +124,32 @@ def prepare(settings: BoxSettings, java: Path) -> None:
     )
     arguments.unlink()
     if answer.returncode:
-        raise BoxError(f"Kafka could not format {home / 'log'}: {(answer.stderr + answer.stdout).strip()}")
+        raise BoxError(f"Kafka could not format {node.home / 'log'}: {(answer.stderr + answer.stdout).strip()}")
 
 
-def properties(home: Path, ports: dict[str, int], tls: KafkaTls | None = None) -> dict[str, str]:
-    """Return server.properties; all other properties have Kafka's defaults."""
-    broker, controller = ports["PENSTOCK_KAFKA_PORT"], ports["PENSTOCK_KAFKA_CONTROLLER_PORT"]
+def properties(nodes: Sequence[KafkaNode], node: KafkaNode, tls: KafkaTls | None = None) -> dict[str, str]:
+    """Return server.properties of one of the brokers; all other properties have Kafka's defaults."""
     listener = "SASL_SSL" if tls else "PLAINTEXT"
+    copies, least = str(len(nodes)), str(max(1, len(nodes) - 1))
     return {
         "process.roles": "broker,controller",
-        "node.id": "1",
-        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-        "listeners": f"{listener}://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
-        "advertised.listeners": f"{listener}://127.0.0.1:{broker}",
+        "node.id": str(node.number),
+        "controller.quorum.voters": ",".join(one.voter for one in nodes),
+        "listeners": f"{listener}://{node.address},CONTROLLER://127.0.0.1:{node.controller_port}",
+        "advertised.listeners": f"{listener}://{node.address}",
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": listener,
-        "log.dirs": str(home / "log"),
+        "log.dirs": str(node.home / "log"),
         "auto.create.topics.enable": "false",  # only the Provisioner creates topics
         "num.partitions": "1",
         "offsets.topic.num.partitions": "4",
-        "offsets.topic.replication.factor": "1",
+        "offsets.topic.replication.factor": copies,
         "transaction.state.log.num.partitions": "1",
-        "transaction.state.log.replication.factor": "1",
-        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": least,
         "share.coordinator.state.topic.num.partitions": "1",
-        "share.coordinator.state.topic.replication.factor": "1",
-        "share.coordinator.state.topic.min.isr": "1",
+        "share.coordinator.state.topic.replication.factor": copies,
+        "share.coordinator.state.topic.min.isr": least,
         "group.initial.rebalance.delay.ms": "0",  # a lane rejoins alone: there are no other members to wait for
         "group.min.session.timeout.ms": "6000",
         "num.network.threads": "2",
@@ -143,6 +159,7 @@ def properties(home: Path, ports: dict[str, int], tls: KafkaTls | None = None) -
         "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
         "message.max.bytes": str(TOPIC_MAX_BYTES),
         "replica.fetch.max.bytes": str(TOPIC_MAX_BYTES),
+        **(_REPLICATED | {"broker.rack": f"zone-{node.number}"} if len(nodes) > 1 else {}),
         **(tls.broker_properties() if tls else {}),
     }
 
@@ -154,6 +171,19 @@ def _escaped(value: str) -> str:
 
 def _classpath(settings: BoxSettings) -> str:
     return f"{KAFKA.place(settings.cache)}/*"
+
+
+def _common_cluster_id(var: Path) -> str:
+    """Return the id of the cluster, which all its nodes have in their data: the first one that asks makes it."""
+    path = var / "kafka" / "cluster-id"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = path.with_name(f"cluster-id.{uuid.uuid4().hex}")
+        scratch.write_text(cluster_id(uuid.uuid4()))
+        with suppress(FileExistsError):
+            os.link(scratch, path)  # atomic: nodes are prepared at the same time
+        scratch.unlink()
+    return path.read_text()
 
 
 def cluster_id(chance: uuid.UUID) -> str:

@@ -38,7 +38,7 @@ def test_box_under_steady_load_keeps_its_memory_and_its_p95_and_loses_nothing(bo
     for name, trend in trends.items():
         log.info("%s: %.1f MB, %+.2f MB/h (standard error %.2f)", name, *trend)
     account = box.run(sys.executable, "-m", "tests.support.soak_account", traffic.pipe, timeout_s=900)
-    found = deliveries_of(box.var / "demo" / "sent.log", traffic.received_log, began_us)
+    found = deliveries_of(traffic.sent_log, traffic.received_log, began_us)
     early_ms, late_ms = p95_of_quarters(found)
     log.info("%d ACKed, %d lost, %d repeated; p95 %.1f ms early, %.1f ms late", *found[:3], early_ms, late_ms)
     log.info("p95 by minute: %s", [round(p95_ms, 1) for p95_ms in found.p95_ms.values()])

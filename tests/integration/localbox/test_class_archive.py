@@ -54,10 +54,14 @@ def test_kafka_maps_its_classes_from_the_archive(tmp_path: Path):
     made = kafka_archive(box, java).path.stat()
     ensure_kafka_archive(box)
     assert kafka_archive(box, java).path.stat() == made
-    prepare(box, java)
+    (node,) = box.kafka_nodes
+    prepare(box, java, node)
     log = tmp_path / "classes.log"
     flags = (kafka_archive(box, java).option, f"-Xlog:class+load:file={log}")
-    started = [*command(box, java, *flags)[:-1], str(tmp_path / "none")]  # it ends, after its main class is loaded
+    started = [
+        *command(box, java, *flags, node=node)[:-1],
+        str(tmp_path / "none"),
+    ]  # it ends, after its main class is loaded
     assert subprocess.run(started, check=False, capture_output=True).returncode == 1
     line = next(line for line in log.read_text().splitlines() if " kafka.Kafka " in line)
     assert line.partition("source: ")[2] == "shared objects file (top)"

@@ -68,7 +68,8 @@ def test_broker_listens_without_tls_nowhere(tmp_path: Path):
     settings = secured(tmp_path)
     tls = kafka_tls_in(tmp_path)
     ensure_kafka_tls(tls)
-    given = properties(tmp_path / "kafka", settings.ports, tls)
+    (node,) = settings.kafka_nodes
+    given = properties([node], node, tls)
     assert "PLAINTEXT" not in json.dumps(given)
     assert given["listener.name.controller.ssl.client.auth"] == "required"
     assert "ANONYMOUS" not in given["super.users"]
@@ -114,7 +115,9 @@ def test_make_passes_the_request_on(target: str):
     assert "PENSTOCK_KAFKA_TLS=true .venv/bin/python -m localbox" in make(target, "KAFKA=tls")
     assert "PENSTOCK_KAFKA_TLS" not in make(target)
     assert "PENSTOCK_KAFKA_TLS" not in make(target, KAFKA="/opt/kafka")
-    assert "KAFKA: needs tls, got tsl" in make(target, "KAFKA=tsl")
+    assert "PENSTOCK_KAFKA_BROKERS=3 .venv/bin/python -m localbox" in make(target, "KAFKA=3")
+    assert "PENSTOCK_KAFKA_BROKERS" not in make(target, "KAFKA=tls")
+    assert "KAFKA: needs tls or 3, got tsl" in make(target, "KAFKA=tsl")
 
 
 def make(*words: str, **env: str) -> str:

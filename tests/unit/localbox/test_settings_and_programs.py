@@ -106,7 +106,8 @@ def test_back_off_doubles_up_to_30_s():
 
 
 def test_kafka_listens_on_loopback_and_does_not_create_topics_automatically(tmp_path: Path):
-    given = properties(tmp_path, settings(tmp_path).ports)
+    (node,) = settings(tmp_path).kafka_nodes
+    given = properties([node], node)
     addresses = given["listeners"].split(",") + given["advertised.listeners"].split(",")
     assert all("://127.0.0.1:" in address for address in addresses)
     assert given["auto.create.topics.enable"] == "false"

@@ -46,6 +46,7 @@ EXCEPTIONS: Final = {  # modules, and folders for all of their modules
         "tests/integration/localbox/test_supervisor.py",
         "tests/integration/localbox/test_upgrade_of_a_box.py",
     ),
+    "starts three brokers, of which the box secures none": ("tests/faults/test_three_brokers.py",),
     "is about HTTP in front of lanes and ingest, not about Kafka": (
         "tests/faults/test_caddy.py",
         "tests/integration/typed_clients/test_typed_clients.py",

@@ -23,6 +23,7 @@ from dataplane.runtime import kafka
 from dataplane.runtime.settings import settings_from
 from dataplane.spec import TopicDestination
 from localbox.services.kafka import properties
+from localbox.services.kafka_nodes import KafkaNode
 from localbox.settings import ROOT
 from mgmt.pipes.topics import RETENTION_MS, TopicShape, cell_plans, output_plan
 
@@ -55,7 +56,8 @@ def test_every_topic_accepts_the_limit_of_a_broker_and_more_than_a_client_sends(
     to = TopicDestination(partitions=1)
     plans = [*cell_plans("c1", 1, SHAPE).values(), *cluster_plans(SHAPE), output_plan("p", "feed", to, SHAPE)]
     assert {plan.config["max.message.bytes"] for plan in plans} == {str(TOPIC_MAX_BYTES)}
-    broker = properties(Path("home"), {"PENSTOCK_KAFKA_PORT": 1, "PENSTOCK_KAFKA_CONTROLLER_PORT": 2})
+    node = KafkaNode(1, "kafka", Path("home"), 1, 2)
+    broker = properties([node], node)
     assert broker["message.max.bytes"] == str(TOPIC_MAX_BYTES)
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]["kafka"]["environment"]
     assert compose["KAFKA_MESSAGE_MAX_BYTES"] == TOPIC_MAX_BYTES

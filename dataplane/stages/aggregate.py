@@ -4,6 +4,7 @@ Except for `reduce`, the order does not matter, not even in the last bit: sums a
 keeps the smallest hashes (Bar-Yossef et al., RANDOM 2002): exact below KEPT distinct values, within about 3 % above.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable
 from decimal import Context, Decimal
 from hashlib import blake2b
@@ -96,6 +97,17 @@ def _smallest(hashes: list[int]) -> list[int]:
     return sorted(set(hashes))[:KEPT]
 
 
+def _with(hashes: list[int], added: int) -> list[int]:
+    """Return `_smallest([*hashes, added])`, without sorting: `hashes` is such a result already."""
+    at = bisect_left(hashes, added)
+    if at == KEPT or (at < len(hashes) and hashes[at] == added):
+        return hashes
+    found = hashes.copy()
+    found.insert(at, added)
+    del found[KEPT:]
+    return found
+
+
 def _estimate(hashes: list[int]) -> int:
     return len(hashes) if len(hashes) < KEPT else round((KEPT - 1) * HASHES / hashes[-1])
 
@@ -111,7 +123,7 @@ _FOLDS: Final[dict[str, CompiledAggregate]] = {
     "min": CompiledAggregate(None, _lesser, _lesser, _identity),
     "max": CompiledAggregate(None, _greater, _greater, _identity),
     "distinct": CompiledAggregate(
-        [], lambda state, value: _smallest([*state, hash_of(value)]), lambda a, b: _smallest([*a, *b]), _estimate
+        [], lambda state, value: _with(state, hash_of(value)), lambda a, b: _smallest([*a, *b]), _estimate
     ),
 }
 

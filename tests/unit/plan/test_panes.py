@@ -15,6 +15,7 @@ from dataplane.names import WIRE_VERSION
 from dataplane.plan.panes import SECOND_US, CompiledWindow, KeyPanes, WindowResult
 from dataplane.plan.taps import CompiledTap, TapClock, TapRecord, decode_clock, encode_clock, encode_tap, key_of
 from dataplane.spec.windows import Aggregate, WindowSpec
+from dataplane.stages import aggregate
 from dataplane.stages.aggregate import MAX_STATE_BYTES, compile_aggregate
 
 VALUES = {
@@ -143,6 +144,18 @@ def test_distinct_is_an_estimate_within_ten_percent_beyond_its_exact_values():
     (closed,) = compiled.close(panes, 1_000 * SECOND_US)
     assert closed.values["kinds"] == pytest.approx(20_000, rel=0.1)
     assert closed.values["n"] == 20_000
+
+
+@given(st.lists(st.integers(0, 60), max_size=80), st.integers(1, 40))
+def test_distinct_keeps_the_smallest_hashes_in_any_order_and_with_repeats(values: list[int], kept: int):
+    fold = compile_aggregate(Aggregate(op="distinct", of="v"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(aggregate, "KEPT", kept)
+        state = fold.empty
+        for value in values:
+            state = fold.add(state, value)
+    assert state == sorted({aggregate.hash_of(value) for value in values})[:kept]
+    assert fold.empty == [], "the start of all states does not change"
 
 
 # -- what lanes tap ------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from controlplane.compute.launch import SparkLauncher
 from controlplane.compute.launcher import ApplicationLauncher
 from controlplane.compute.pods import pod_from
 from controlplane.compute.port import DesiredApplication
+from controlplane.compute.standalone import MOST_SPARE
 from controlplane.compute.standby import Standby
 from controlplane.compute.stopping import request_stop
 from dataplane.addresses import DEFAULT_KAFKA
@@ -97,26 +98,31 @@ class KeeperSettings(Struct, frozen=True):
 
     jars:    directory of Spark's jars for Kafka, if any
     standby: True to keep a standby application for each cell whose master is local
+    spare:   spare executors of each cell on a cluster
     """
 
     kafka: str
     var: Path
     jars: Path | None
     standby: bool
+    spare: int
 
 
 def settings_from_environment() -> KeeperSettings:
-    """Read PENSTOCK_KAFKA, PENSTOCK_VAR, PENSTOCK_SPARK_JARS and PENSTOCK_STANDBY_APPLICATIONS.
+    """Read the settings from variables whose names begin with PENSTOCK_, as .env.example describes them.
 
-    Raises ValueError if the last one is neither true nor false.
+    Raises ValueError, naming the variable, for a value that cannot be used.
     """
     var = Path(os.environ.get("PENSTOCK_VAR", "var")).absolute()
     jars = os.environ.get("PENSTOCK_SPARK_JARS")
     standby = os.environ.get("PENSTOCK_STANDBY_APPLICATIONS") or "false"
     if standby not in ("true", "false"):
         raise ValueError(f"PENSTOCK_STANDBY_APPLICATIONS: needs true or false, got {standby!r}")
+    spare = os.environ.get("PENSTOCK_SPARE_EXECUTORS") or "0"
+    if not spare.isdecimal() or int(spare) > MOST_SPARE:
+        raise ValueError(f"PENSTOCK_SPARE_EXECUTORS: needs a number from 0 to {MOST_SPARE}, got {spare!r}")
     kafka = os.environ.get("PENSTOCK_KAFKA", DEFAULT_KAFKA)
-    return KeeperSettings(kafka, var, Path(jars) if jars else None, standby == "true")
+    return KeeperSettings(kafka, var, Path(jars) if jars else None, standby == "true", int(spare))
 
 
 def take_lock(var: Path) -> TextIO | None:
@@ -148,7 +154,7 @@ def main(argv: list[str] | None = None) -> int:
     files = ComputeFiles(settings.var)
     if desired:
         files.request(msgspec.json.decode(desired, type=DesiredApplication))
-    launcher = SparkLauncher(settings.var, settings.jars, pod_from(os.environ))
+    launcher = SparkLauncher(settings.var, settings.jars, pod_from(os.environ), settings.spare)
     standbys = settings.var / "run" / "standby" if settings.standby else None
     keeper = ApplicationKeeper(files, launcher, settings.kafka, standbys)
     registry = MetricsRegistry()

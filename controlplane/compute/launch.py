@@ -25,13 +25,15 @@ LOG_BYTES: Final = 32 * 1024 * 1024
 class SparkLauncher(Struct, frozen=True):
     """Launcher of applications with the running interpreter's own PySpark.
 
-    jars: directory of Spark's jars for Kafka and the lake, which only Structured Streaming queries need
-    pod:  the pod of this process, if any; applications then write to its output, and their executors are pods
+    jars:  directory of Spark's jars for Kafka and the lake, which only Structured Streaming queries need
+    pod:   the pod of this process, if any; applications then write to its output, and their executors are pods
+    spare: spare executors of each application on a cluster
     """
 
     var: Path
     jars: Path | None = None
     pod: PodContext | None = None
+    spare: int = 0
 
     def start(
         self, desired: DesiredApplication, incarnation: str, standby: Path | None = None
@@ -68,7 +70,7 @@ class SparkLauncher(Struct, frozen=True):
             "spark.driver.memory": "512m",
             "spark.redaction.regex": REDACTED,
         }
-        conf |= cluster_conf(desired.master, incarnation) | self._in_pods(desired, incarnation)
+        conf |= cluster_conf(desired.master, incarnation, self.spare) | self._in_pods(desired, incarnation)
         conf |= LAKE_CONF if self.jars else {}
         if desired.master.startswith("local") and releases.has_worker_daemon(desired.release):
             conf["spark.python.daemon.module"] = WORKER_DAEMON

@@ -9,17 +9,24 @@ from pathlib import Path
 from typing import Final
 
 from controlplane.compute.processes import INCARNATION_VARIABLE
+from dataplane.names import LANE_KINDS
 
 EXECUTORS: Final = 16
+MOST_SPARE: Final = EXECUTORS - len(LANE_KINDS)
 CORES: Final = 1  # of one executor, so that each removed lane frees an executor
 EXECUTOR_MB: Final = 512
 
 
-def cluster_conf(master: str, incarnation: str) -> dict[str, str]:
-    """Return the Spark settings of an application on this master; none for a local one, which needs none."""
+def cluster_conf(master: str, incarnation: str, spare: int = 0) -> dict[str, str]:
+    """Return the Spark settings of an application on this master; none for a local one, which needs none.
+
+    spare: executors that are kept in addition to one for a lane of each kind; a lane whose executor is lost continues
+           on one of them, while another one starts
+    """
     if master.startswith("local"):
         return {}
-    return {
+    kept = {"spark.dynamicAllocation.minExecutors": str(len(LANE_KINDS) + spare)} if spare else {}
+    return kept | {
         "spark.dynamicAllocation.enabled": "true",
         "spark.dynamicAllocation.shuffleTracking.enabled": "true",  # there is no shuffle service
         "spark.dynamicAllocation.maxExecutors": str(EXECUTORS),

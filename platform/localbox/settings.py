@@ -155,6 +155,11 @@ VARIABLES: Final = (
         "false",
         "true keeps a second Spark application ready for each cell on a local master, at the cost of its memory (0308)",
     ),
+    Variable(
+        "PENSTOCK_SPARE_EXECUTORS",
+        "0",
+        "executors that each cell on a cluster keeps in addition to one for a lane of each kind (0304)",
+    ),
     Variable("PENSTOCK_LANES_MAX", "", "lanes of one kind in a cell unless staff say otherwise: half of the cores"),
     Variable(
         "PENSTOCK_CELLS_MAX", "1", "cells open to all tenants up to which the Autoscaler adds cells; staff may add more"

@@ -8,14 +8,12 @@ from pathlib import Path
 import pytest
 
 from dataplane.tables.records import TopicRecord
-from localbox.end_processes import MARK
-from localbox.spark import spark_env
 from localbox.testing import Box
 from tests.support.box_lanes import ONE_OF_EACH, beating, pid_of, scale_to
 from tests.support.box_shell import query_rows
-from tests.support.demo_traffic import DEMO, DemoTraffic
+from tests.support.demo_traffic import DemoTraffic
 from tests.support.plane import until
-from tests.support.spark_cluster import SparkCluster
+from tests.support.spark_cluster import SparkCluster, box_on_cluster
 from tests.support.watch import Offsets
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1_200)]
@@ -25,19 +23,19 @@ TOPICS = "SELECT purpose, name, generation, partitions, topic_id FROM mgmt_topic
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[SparkCluster]:
-    with closing(SparkCluster(tmp_path / "spark")) as cluster:
-        yield cluster
+def box_and_cluster(tmp_path: Path) -> Iterator[tuple[Box, SparkCluster]]:
+    with box_on_cluster(tmp_path) as made:
+        yield made
 
 
 @pytest.fixture
-def box(tmp_path: Path, cluster: SparkCluster) -> Iterator[Box]:
-    box = Box(tmp_path / "var", extra=DEMO, env={"PENSTOCK_CELL_MASTER": cluster.master})
-    # Workers are not part of the box: with its mark, it would end them at its start. Executors have only their release.
-    env = {name: value for name, value in box.env.items() if name not in (MARK, "PYTHONPATH")}
-    cluster.start_workers(2, env | spark_env(box.settings))
-    with box:
-        yield box
+def box(box_and_cluster: tuple[Box, SparkCluster]) -> Box:
+    return box_and_cluster[0]
+
+
+@pytest.fixture
+def cluster(box_and_cluster: tuple[Box, SparkCluster]) -> SparkCluster:
+    return box_and_cluster[1]
 
 
 @pytest.fixture

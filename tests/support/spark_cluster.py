@@ -4,7 +4,8 @@ import json
 import os
 import subprocess
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +13,11 @@ import psutil
 
 from controlplane.compute.installed import spark_home
 from controlplane.compute.standalone import EXECUTOR_MB, master_command, worker_command
+from localbox.end_processes import MARK
 from localbox.ports import free_ports
+from localbox.spark import spark_env
+from localbox.testing import Box
+from tests.support.demo_traffic import DEMO
 from tests.support.plane import until
 
 HOST: Final = "127.0.0.1"
@@ -80,3 +85,15 @@ class SparkCluster:
         with (self._var / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(command, cwd=self._var, env=env, stdout=log, stderr=log, start_new_session=True)
         self._processes.append(process)
+
+
+@contextmanager
+def box_on_cluster(folder: Path, workers: int = 2, **settings: str) -> Iterator[tuple[Box, SparkCluster]]:
+    """Run a box with the demo and these variables, whose cells run on a cluster of its own."""
+    with closing(SparkCluster(folder / "spark")) as cluster:
+        box = Box(folder / "var", extra=DEMO, env={"PENSTOCK_CELL_MASTER": cluster.master, **settings})
+        # Workers are not part of the box: with its mark, it would end them at its start. Executors have their release.
+        env = {name: value for name, value in box.env.items() if name not in (MARK, "PYTHONPATH")}
+        cluster.start_workers(workers, env | spark_env(box.settings))
+        with box:
+            yield box, cluster

@@ -167,7 +167,7 @@ def test_incomplete_pod_environment_is_an_error():
 
 def test_spark_knows_every_setting_that_it_gets():
     known = known_to_spark("deploy/k8s/Config$") + known_to_spark("internal/config/package$", "spark-core")
-    told = cluster_conf(MASTER, "0" * 32) | spark_conf("a", "0" * 32, POD)
+    told = cluster_conf(MASTER, "0" * 32, spare=1) | spark_conf("a", "0" * 32, POD)
     told.pop(f"spark.executorEnv.{INCARNATION_VARIABLE}")
     assert len(told) > 20
     assert [name for name in told if constant(name.removesuffix("penstock-cell")) not in known] == []

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.compute.standalone import cluster_conf, master_command, worker_command
+from dataplane.names import LANE_KINDS
 
 HOME = Path("/spark")
 
@@ -20,6 +21,13 @@ def test_executors_on_a_cluster_follow_lanes_and_a_lane_is_retried_for_long():
     assert conf["spark.executor.cores"] == "1", "a removed lane frees its executor"
     assert int(conf["spark.task.maxFailures"]) >= 1_000
     assert conf["spark.executorEnv.PENSTOCK_INCARNATION"] == "abc", "the keeper finds leftover processes by it"
+
+
+def test_spare_executors_are_kept_in_addition_to_those_of_one_lane_of_each_kind():
+    least = "spark.dynamicAllocation.minExecutors"
+    assert least not in cluster_conf("spark://host:7077", "abc")
+    assert cluster_conf("spark://host:7077", "abc", spare=1)[least] == str(len(LANE_KINDS) + 1)
+    assert cluster_conf("local[16,1000]", "abc", spare=1) == {}
 
 
 def test_command_line_contains_no_secret(monkeypatch: pytest.MonkeyPatch):

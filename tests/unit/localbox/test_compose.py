@@ -26,7 +26,8 @@ BOX_ONLY = re.compile(
     r"PENSTOCK_CACHE|PENSTOCK_(POSTGRES|REDIS|KAFKA(_[23])?(_CONTROLLER)?|RECEIVER|METRICS)_PORT|PENSTOCK_KAFKA_(TLS|BROKERS)"
 )
 OF_MIRROR = {STANDBY, STANDBY_SETTINGS}
-OF_KEEPER = {"PENSTOCK_STANDBY_APPLICATIONS"}  # only cells on a local master have standby applications
+# Only cells on a local master have standby applications, and only those on a cluster spare executors.
+OF_KEEPER = {"PENSTOCK_STANDBY_APPLICATIONS", "PENSTOCK_SPARE_EXECUTORS"}
 POSTGRES_PASSWORD = "PENSTOCK_POSTGRES_PASSWORD"
 REPLICAS = ("ingest-1", "ingest-2")
 PROXIES = {"ingest": "ingest.caddyfile", "caddy": "Caddyfile"}  # the box needs none: its replicas share a port

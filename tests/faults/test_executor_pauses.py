@@ -1,0 +1,94 @@
+"""Pauses of delivery after SIGKILL of an executor of a cluster that runs a lane: nothing is lost meanwhile."""
+
+import itertools
+import logging
+import os
+import random
+import signal
+import statistics
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import psutil
+import pytest
+
+from localbox.demo.logs import read_received
+from localbox.testing import Box
+from tests.support.box_lanes import ONE_OF_EACH, beating, pid_of
+from tests.support.demo_traffic import DemoTraffic
+from tests.support.plane import until
+from tests.support.sizes import KILLS
+from tests.support.spark_cluster import box_on_cluster
+
+pytestmark = [pytest.mark.long, pytest.mark.alone, pytest.mark.timeout(3_600)]
+log = logging.getLogger(__name__)
+UP_S: Final = 300.0
+LANES: Final = ("process-0", "transmit-0")
+SEEN_S: Final = 3.0
+SPAN_S: Final = (1.0, 4.0)
+P95_S, MOST_S = 3.0, 6.0
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    with box_on_cluster(tmp_path, PENSTOCK_SPARE_EXECUTORS="1") as (box, _):
+        yield box
+
+
+def executor_of(pid: int) -> int:
+    """Return the process id of the executor that runs this lane."""
+    [executor] = [
+        one for one in psutil.Process(pid).parents() if "CoarseGrainedExecutorBackend" in " ".join(one.cmdline())
+    ]
+    return executor.pid
+
+
+def until_whole(box: Box) -> None:
+    """Wait for a lane of each kind that reports from now on."""
+    since = datetime.now(UTC)
+    until(
+        lambda: beating(box, since) == ONE_OF_EACH, "a lane of each kind runs", UP_S, seen=lambda: beating(box, since)
+    )
+
+
+def test_delivery_continues_within_seconds_after_an_executor_is_killed(box: Box):
+    turns, chance, kills_us = itertools.cycle(LANES), random.Random(11), list[int]()
+    until_whole(box)
+    with DemoTraffic(box) as traffic:
+        traffic.until_delivered(200, UP_S)
+        for _ in range(max(KILLS, 4)):
+            until_whole(box)
+            time.sleep(chance.uniform(*SPAN_S))
+            victim = executor_of(pid_of(box, next(turns)))
+            kills_us.append(time.time_ns() // 1_000)
+            os.kill(victim, signal.SIGKILL)
+            time.sleep(SEEN_S)
+            traffic.until_delivered(200, UP_S)
+    traffic.until_all_delivered()
+    figures = traffic.assert_accounted()
+    pauses = pauses_s([one.received_us for one in read_received(traffic.received_log)], kills_us)
+    p95_s = statistics.quantiles(pauses, n=20, method="inclusive")[-1]
+    shown = [round(pause, 2) for pause in pauses]
+    log.info(
+        "no delivery for p50 %.2f, p95 %.2f, max %.2f s; each %s; %s",
+        statistics.median(pauses),
+        p95_s,
+        max(pauses),
+        shown,
+        figures,
+    )
+    assert max(pauses) < MOST_S
+    assert p95_s < P95_S
+
+
+def pauses_s(received_us: list[int], kills_us: list[int]) -> list[float]:
+    """Return the longest time without a delivery between each kill and the next one."""
+    ends_us = [*kills_us[1:], max(received_us)]
+    found = []
+    for kill_us, end_us in zip(kills_us, ends_us, strict=True):
+        times = [kill_us, *(at_us for at_us in sorted(received_us) if kill_us < at_us <= end_us)]
+        found.append(max(later - earlier for earlier, later in itertools.pairwise(times)) / 1e6)
+    return found

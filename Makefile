@@ -17,7 +17,7 @@ NODE_STAMPS := $(foreach node,$(NODES),$(node)/node_modules/.installed-$(call lo
 
 kafka_env = $(if $(filter tls,$(KAFKA)),PENSTOCK_KAFKA_TLS=true)$(if $(filter 3,$(KAFKA)),PENSTOCK_KAFKA_BROKERS=3)
 ifeq ($(origin KAFKA),command line)
-ifeq ($(filter tls 3,$(KAFKA)),)
+ifneq ($(words $(KAFKA))$(filter-out tls 3,$(KAFKA)),1)
 $(error KAFKA: needs tls or 3, got $(KAFKA))
 endif
 endif

@@ -21,7 +21,7 @@ def cluster_conf(master: str, incarnation: str, spare: int = 0) -> dict[str, str
     """Return the Spark settings of an application on this master; none for a local one, which needs none.
 
     spare: executors that are kept in addition to one for a lane of each kind; a lane whose executor is lost continues
-           on one of them, while another one starts
+           on one that is idle, while another one starts
     """
     if master.startswith("local"):
         return {}

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Generic, TypeVar
+from weakref import WeakSet
 
 _Context = TypeVar("_Context")
 IDLE_S: Final = 30.0  # then the context is closed: Spark may use the worker for a lane, for days
@@ -32,10 +33,12 @@ class KeptContext(Generic[_Context]):
     """
 
     def __init__(self, close: Callable[[_Context], None], *, has_files: bool = False, idle_s: float = IDLE_S) -> None:
-        self._close_context, self._has_files, self._idle_s = close, has_files, idle_s
+        self._close_context, self._idle_s = close, idle_s
         self._lock = threading.Lock()
         self._idle: tuple[Hashable, _Context] | None = None
         self._closing: threading.Timer | None = None
+        if has_files:
+            _with_files.add(self)
 
     @contextmanager
     def lend(self, key: Hashable, make: Callable[[], _Context]) -> Iterator[LentContext[_Context]]:
@@ -69,8 +72,6 @@ class KeptContext(Generic[_Context]):
             self._closing = threading.Timer(self._idle_s, self._close_idle)
             self._closing.daemon = True
             self._closing.start()
-            if self._has_files:
-                _with_files.add(self)
 
     def _close_idle(self) -> None:
         with self._lock:
@@ -87,13 +88,15 @@ class KeptContext(Generic[_Context]):
         if self._closing is not None:
             self._closing.cancel()
         self._idle = self._closing = None
-        _with_files.discard(self)
 
 
-_with_files: Final[set[KeptContext[Any]]] = set()
+_with_files: Final[WeakSet[KeptContext[Any]]] = WeakSet()
 
 
 def close_kept() -> None:
-    """Close all contexts that hold files open: a task of another kind begins in this process."""
+    """Close all contexts that hold files open: a task of another kind begins in this process.
+
+    Waits for one that is being closed because it was idle.
+    """
     for kept in tuple(_with_files):
         kept.close()

@@ -56,7 +56,9 @@ class ReplayWorker:
                 clients.producer = self._make_producer(kafka)
             yield lease
             if lease.is_kept:
-                clients.consumer.assign([])  # do not fetch on in the background
+                lease.is_kept = False  # until the consumer does not fetch on in the background
+                clients.consumer.assign([])
+                lease.keep()
 
 
 def _close(clients: WorkerClients) -> None:

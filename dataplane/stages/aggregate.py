@@ -97,7 +97,7 @@ def _smallest(hashes: list[int]) -> list[int]:
     return sorted(set(hashes))[:KEPT]
 
 
-def _with(hashes: list[int], added: int) -> list[int]:
+def _inserted(hashes: list[int], added: int) -> list[int]:
     """Return `_smallest([*hashes, added])`, without sorting: `hashes` is such a result already."""
     at = bisect_left(hashes, added)
     if at == KEPT or (at < len(hashes) and hashes[at] == added):
@@ -123,7 +123,7 @@ _FOLDS: Final[dict[str, CompiledAggregate]] = {
     "min": CompiledAggregate(None, _lesser, _lesser, _identity),
     "max": CompiledAggregate(None, _greater, _greater, _identity),
     "distinct": CompiledAggregate(
-        [], lambda state, value: _with(state, hash_of(value)), lambda a, b: _smallest([*a, *b]), _estimate
+        [], lambda state, value: _inserted(state, hash_of(value)), lambda a, b: _smallest([*a, *b]), _estimate
     ),
 }
 

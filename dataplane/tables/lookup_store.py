@@ -40,7 +40,7 @@ from dataplane.tables.pinned_tables import (
 )
 
 # Address space, not memory or disk: the file grows with its contents. Beyond it the keeper stops and reports it.
-MAP_BYTES: Final = 256 * 1024**3
+MAP_BYTES: Final = 64 * 1024**3
 MAX_READERS: Final = 1_024
 LOOKUPS: Final = "look-up tables on disk"
 LOCK_BYTES: Final = 128 * 1024  # of LMDB's reader table: 64 for each reader, and its header

@@ -13,7 +13,7 @@ from msgspec import Struct
 from controlplane.kafka_access.acls import role_user
 from dataplane import addresses as defaults
 from localbox.errors import BoxError
-from localbox.services.kafka_nodes import KafkaNode, kafka_nodes, made_brokers
+from localbox.services.kafka_nodes import THREE, KafkaNode, kafka_nodes, made_brokers
 from localbox.services.kafka_tls import kafka_tls_in
 
 ROOT: Final = Path(__file__).resolve().parents[2]  # the checkout, or the folder of the installed wheel
@@ -43,9 +43,15 @@ PORTS: Final = (
     Variable(
         "PENSTOCK_KAFKA_2_PORT", str(defaults.KAFKA_2_PORT), "the second of the box's three brokers, if it has them"
     ),
-    Variable("PENSTOCK_KAFKA_2_CONTROLLER_PORT", str(defaults.KAFKA_2_CONTROLLER_PORT), "its controller"),
-    Variable("PENSTOCK_KAFKA_3_PORT", str(defaults.KAFKA_3_PORT), "the third one"),
-    Variable("PENSTOCK_KAFKA_3_CONTROLLER_PORT", str(defaults.KAFKA_3_CONTROLLER_PORT), "its controller"),
+    Variable(
+        "PENSTOCK_KAFKA_2_CONTROLLER_PORT", str(defaults.KAFKA_2_CONTROLLER_PORT), "controller of the second broker"
+    ),
+    Variable(
+        "PENSTOCK_KAFKA_3_PORT", str(defaults.KAFKA_3_PORT), "the third of the box's three brokers, if it has them"
+    ),
+    Variable(
+        "PENSTOCK_KAFKA_3_CONTROLLER_PORT", str(defaults.KAFKA_3_CONTROLLER_PORT), "controller of the third broker"
+    ),
     Variable("PENSTOCK_RECEIVER_PORT", str(defaults.RECEIVER_PORT), "the demo's built-in receiver"),
     Variable("PENSTOCK_ECHO_PORT", str(defaults.ECHO_PORT), "the echo, a destination for pipes without an endpoint"),
     Variable("PENSTOCK_TABLES_PORT", str(defaults.TABLES_PORT), "look-up table rows, by key and by prefix"),
@@ -312,7 +318,9 @@ def settings_from(given: Mapping[str, str] = os.environ, *, dotenv: Path | None 
     tls = kafka_tls_in(var)
     if has_secured_kafka := _is_kafka_secured(env, is_made=tls.is_made):  # other roles get files of their own
         if len(nodes) > 1:
-            raise BoxError("PENSTOCK_KAFKA_TLS secures one broker only: leave out PENSTOCK_KAFKA_BROKERS")
+            raise BoxError(
+                f"PENSTOCK_KAFKA_TLS secures a box with one broker, and this one has {len(nodes)}: leave it out"
+            )
         own["PENSTOCK_KAFKA_SETTINGS"] = str(tls.settings_file(role_user("control")))
     return BoxSettings(
         var=var,
@@ -416,18 +424,14 @@ def _is_kafka_secured(env: Mapping[str, str], *, is_made: bool) -> bool:
 
 def _kafka_brokers(env: Mapping[str, str], *, made: int) -> int:
     """Return the number of brokers of the box's own Kafka: that of its data, if it has them (`made`)."""
-    wish = env.get("PENSTOCK_KAFKA_BROKERS", "")
-    if wish not in ("", "1", "3"):
-        raise BoxError(f"PENSTOCK_KAFKA_BROKERS: needs 1 or 3, got {wish!r}")
-    if wish != "3":
-        return max(1, made)
-    if "PENSTOCK_KAFKA" in env:
+    wish = env.get("PENSTOCK_KAFKA_BROKERS", "1")
+    if wish not in ("1", str(THREE)):
+        raise BoxError(f"PENSTOCK_KAFKA_BROKERS: needs 1 or {THREE}, got {wish!r}")
+    if "PENSTOCK_KAFKA" not in env:
+        return made or int(wish)
+    if wish != "1":
         raise BoxError("PENSTOCK_KAFKA_BROKERS is for the box's own brokers: leave out PENSTOCK_KAFKA")
-    if made == 1:
-        raise BoxError(
-            "The box's Kafka was made with one broker: leave out PENSTOCK_KAFKA_BROKERS, or set another PENSTOCK_VAR."
-        )
-    return 3
+    return 1
 
 
 def _port(name: str, text: str) -> int:

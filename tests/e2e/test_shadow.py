@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(900)
 FOLLOWED = 50  # events while the draft is rehearsed on live traffic
 
 
-class Traffic(NamedTuple):
+class StoryTraffic(NamedTuple):
     """Events of a story, and the filter that its draft adds: it keeps those with `field`, of at least `least`."""
 
     before: int  # events that the pipe has sent before the draft is rehearsed
@@ -41,11 +41,11 @@ class Traffic(NamedTuple):
         )
 
 
-NUMBERED: Final = Traffic(120, 40, "n", 40)
+NUMBERED: Final = StoryTraffic(120, 40, "n", 40)
 WEBHOOKS: Final = [
     Payload.of(json.dumps(json.loads(one.body)["payload"]).encode()) for one in read_payloads(SHIPPED)
 ]  # as GitHub sends them
-GITHUB: Final = Traffic(10_000, 400, "action", None, WEBHOOKS)
+GITHUB: Final = StoryTraffic(10_000, 400, "action", None, WEBHOOKS)
 RESULTS = ("equal", "different", "only_live", "only_draft", "not_sent")
 
 
@@ -70,7 +70,7 @@ def write_draft(story: Incident, condition: str) -> None:
     [pytest.param(NUMBERED, id="numbered"), pytest.param(GITHUB, id="10,000 GitHub webhooks", marks=pytest.mark.long)],
 )
 def test_draft_is_rehearsed_on_past_events_and_live_traffic_then_promoted_without_a_loss(
-    whole_box: Box, chrome: Browser, receiver: Receiver, traffic: Traffic
+    whole_box: Box, chrome: Browser, receiver: Receiver, traffic: StoryTraffic
 ):
     path = f"/rehearsed-{traffic.field}"
     spec = {"sources": {"shop": {}}, "destinations": {"crm": {"type": "http", "url": receiver.url(path)}}}

@@ -17,11 +17,12 @@ from localbox.demo.logs import read_received, read_sent
 from tests.support.kill_schedule import STARTS_AGAIN, BoxProcesses
 
 MINUTE_US: Final = 60_000_000
+LEAST_SAMPLES: Final = 5
 # Their children are processes of their own in the schedule, or applications that have their own names there.
-ALONE: Final = frozenset({"keeper", "jvm", "driver"})
+WITHOUT_CHILDREN: Final = frozenset({"keeper", "jvm", "driver"})
 
 
-class Trend(NamedTuple):
+class MemoryTrend(NamedTuple):
     """Linear regression of a process's memory over time. error_mb_per_h: standard error of the slope."""
 
     last_mb: float
@@ -35,7 +36,10 @@ class Trend(NamedTuple):
 
 
 class MemorySampler:
-    """Private memory of each process of a box, sampled in a thread: `with MemorySampler(processes) as memory: ...`."""
+    """Private memory of the processes that the kill schedule names, sampled in a thread while its block runs.
+
+    Programs include their children; the daemon that Spark forks its Python workers from is not one of them.
+    """
 
     def __init__(self, processes: BoxProcesses, every_s: float) -> None:
         self._processes, self._every_s = processes, every_s
@@ -52,21 +56,20 @@ class MemorySampler:
         self._ending.set()
         self._thread.join(30)
 
-    def trends(self, *, after_s: float) -> dict[str, Trend]:
-        """Return the trend of each process from `after_s` seconds after the start on."""
-        found = {}
-        for name, samples in sorted(self._samples.items()):
-            late = [(at_s, mb) for at_s, mb in samples if at_s >= after_s]
-            if len(late) > 2:
-                found[name] = trend_of(late)
-        return found
+    def trends(self, *, after_s: float) -> dict[str, MemoryTrend]:
+        """Return the trend of each process from `after_s` seconds after the start on. Fails if one has no samples."""
+        late = {
+            name: [one for one in self._samples.get(name, []) if one[0] >= after_s] for name in sorted(STARTS_AGAIN)
+        }
+        assert [name for name, samples in late.items() if len(samples) < LEAST_SAMPLES] == []
+        return {name: trend_of(samples) for name, samples in late.items()}
 
     def _sample(self) -> None:
         while not self._ending.wait(self._every_s):
             for name in STARTS_AGAIN:
                 with contextlib.suppress(LookupError, psutil.Error):
                     process = psutil.Process(self._processes.pid(name))
-                    group = [process, *([] if name in ALONE else process.children(recursive=True))]
+                    group = [process, *([] if name in WITHOUT_CHILDREN else process.children(recursive=True))]
                     at_s = time.monotonic() - self._began_s
                     self._samples.setdefault(name, []).append((at_s, sum(map(_private_mb, group))))
 
@@ -78,14 +81,14 @@ def _private_mb(process: psutil.Process) -> float:
     return 0.0
 
 
-def trend_of(samples: Sequence[tuple[float, float]]) -> Trend:
+def trend_of(samples: Sequence[tuple[float, float]]) -> MemoryTrend:
     """Return the trend of at least three samples (seconds, MB)."""
     hours, mb = np.array(samples).T
     hours = hours / 3_600
     spread = float(((hours - hours.mean()) ** 2).sum())
     slope, intercept = np.polyfit(hours, mb, 1)
     residual = float(((mb - (slope * hours + intercept)) ** 2).sum()) / (len(samples) - 2)
-    return Trend(float(mb[-1]), float(slope), math.sqrt(residual / spread))
+    return MemoryTrend(float(mb[-1]), float(slope), math.sqrt(residual / spread))
 
 
 class Deliveries(NamedTuple):

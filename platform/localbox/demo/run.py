@@ -28,6 +28,7 @@ from localbox.supervisor import living
 DESTINATION: Final = "receiver"
 LIVE_LIMIT_S: Final = 90.0
 SETTLE_LIMIT_S: Final = 180.0
+KAFKA_CHOICES: Final = ("PENSTOCK_KAFKA_TLS", "PENSTOCK_KAFKA_BROKERS")  # of `make demo`
 
 
 def run_endless(settings: BoxSettings) -> int:
@@ -50,7 +51,8 @@ def live_box(request: DemoRequest, env: Mapping[str, str] | None = None) -> Iter
     extra = ["receiver", "demo-pipe"]
     Box(request.var, extra=extra).stop()  # remains of an interrupted run
     shutil.rmtree(request.var, ignore_errors=True)
-    box = Box(request.var, extra=extra, env=env)
+    kafka = {name: os.environ[name] for name in KAFKA_CHOICES if name in os.environ}
+    box = Box(request.var, extra=extra, env=kafka | dict(env or {}))
     began = time.monotonic()
     say("starting a separate box ...")
     with box:

@@ -19,7 +19,7 @@ from localbox.jars import KAFKA, ensure_jars
 from localbox.java import find_java
 from localbox.probes import kafka_ready
 from localbox.program import Program, StartStage
-from localbox.services.kafka_nodes import KafkaNode
+from localbox.services.kafka_nodes import KafkaNode, note_brokers
 from localbox.services.kafka_tls import ADMIN, KafkaTls, ensure_kafka_tls, kafka_tls_in, write_private
 from localbox.settings import BoxSettings
 
@@ -45,25 +45,33 @@ def kafka(settings: BoxSettings) -> list[Program]:
         raise BoxError(
             f"{VARIABLE} is for another Kafka, the box's own has no TLS: set PENSTOCK_KAFKA, too, or unset it"
         )
+    nodes = settings.kafka_nodes
+    if str(len(nodes)) != settings.env.get("PENSTOCK_KAFKA_BROKERS", str(len(nodes))):
+        raise BoxError(
+            f"{nodes[0].home} was made with PENSTOCK_KAFKA_BROKERS={len(nodes)}: "
+            "leave it out, or set another PENSTOCK_VAR"
+        )
     java = find_java(settings.env)
+    # The first topics need all brokers. Later, one of three may be away.
+    least = len(nodes) - 1 if len(nodes) > 1 and all(node.is_made for node in nodes) else len(nodes)
     return [
         Program(
             node.name,
             StartStage.SERVICES,
             command(settings, java, kafka_archive(settings, java).option, node=node),
             prepare=partial(prepare, settings, java, node),
-            probe=partial(_own_ready, settings, node),
+            probe=partial(_own_ready, settings, node, least),
             version=lambda: VERSION,
             port=node.port,
             stop_grace_s=30,
         )
-        for node in settings.kafka_nodes
+        for node in nodes
     ]
 
 
-def _own_ready(settings: BoxSettings, node: KafkaNode) -> str | None:
+def _own_ready(settings: BoxSettings, node: KafkaNode, least: int) -> str | None:
     tls = tls_of(settings)
-    return kafka_ready(node.address, tls.settings_of(ADMIN) if tls else {}, brokers=len(settings.kafka_nodes))
+    return kafka_ready(node.address, tls.settings_of(ADMIN) if tls else {}, brokers=least)
 
 
 def _foreign_settings(settings: BoxSettings) -> dict[str, str]:
@@ -109,6 +117,7 @@ def prepare(settings: BoxSettings, java: Path, node: KafkaNode) -> None:
     write_private(path, "".join(f"{name}={_escaped(value)}\n" for name, value in given.items()))
     if node.is_made:
         return
+    note_brokers(settings.kafka_nodes)
     flags = ["-Xmx128m", "-XX:TieredStopAtLevel=1", kafka_archive(settings, java).option, _LOG_LEVEL]
     cluster = _common_cluster_id(settings.var)
     format_log = ["format", "--cluster-id", cluster, "--config", str(path), "--ignore-formatted"]
@@ -159,7 +168,9 @@ def properties(nodes: Sequence[KafkaNode], node: KafkaNode, tls: KafkaTls | None
         "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
         "message.max.bytes": str(TOPIC_MAX_BYTES),
         "replica.fetch.max.bytes": str(TOPIC_MAX_BYTES),
-        **(_REPLICATED | {"broker.rack": f"zone-{node.number}"} if len(nodes) > 1 else {}),
+        **(
+            _REPLICATED | {"broker.rack": f"zone-{node.number}", "min.insync.replicas": least} if len(nodes) > 1 else {}
+        ),
         **(tls.broker_properties() if tls else {}),
     }
 
@@ -180,9 +191,13 @@ def _common_cluster_id(var: Path) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch = path.with_name(f"cluster-id.{uuid.uuid4().hex}")
         scratch.write_text(cluster_id(uuid.uuid4()))
-        with suppress(FileExistsError):
-            os.link(scratch, path)  # atomic: nodes are prepared at the same time
-        scratch.unlink()
+        try:
+            with suppress(FileExistsError):
+                os.link(scratch, path)  # atomic: nodes are prepared at the same time
+        except OSError as exc:
+            raise BoxError(f"{path} cannot be made: {exc}") from exc
+        finally:
+            scratch.unlink()
     return path.read_text()
 
 

@@ -1,10 +1,11 @@
 """Brokers of the box's own Kafka: one, or three, each of which is a controller of the cluster, too."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-MOST: Final = 3
+THREE: Final = 3
+_NOTE: Final = "brokers"
 
 
 class KafkaNode(NamedTuple):
@@ -48,8 +49,17 @@ def kafka_nodes(var: Path, ports: Mapping[str, int], count: int) -> tuple[KafkaN
 
 def made_brokers(var: Path) -> int:
     """Return the number of brokers for which data in this directory were made; 0 if there are none."""
-    made = [(var / _name(number) / "log" / "meta.properties").exists() for number in range(1, MOST + 1)]
-    return MOST if any(made[1:]) else int(made[0])
+    note = var / _name(1) / _NOTE
+    if note.exists():
+        return int(note.read_text())
+    return int((var / _name(1) / "log" / "meta.properties").exists())  # of a release with one broker
+
+
+def note_brokers(nodes: Sequence[KafkaNode]) -> None:
+    """Note the number of brokers next to the first one's data, before the data of any are made."""
+    home = nodes[0].home
+    home.mkdir(parents=True, exist_ok=True)
+    (home / _NOTE).write_text(str(len(nodes)))
 
 
 def _name(number: int) -> str:

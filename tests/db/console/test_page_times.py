@@ -138,6 +138,7 @@ def test_every_page_answers_within_its_limit(pipe: str, client: Client):
         "editor": f"{of_pipe}edit/", "usage": "/usage/", "status board": "/staff/board/", "losses": "/staff/losses/",
         "history": "/staff/controllers/scale/",
     }  # fmt: skip
+    assert b"Ada Lovelace" in client.get(pages["editor"]).content, "the editor shows the stored event"
     p95_ms = {name: _p95_ms(client, url) for name, url in pages.items()}
     print(", ".join(f"{name} {took:.0f} ms" for name, took in p95_ms.items()))  # noqa: T201
     assert {name: took for name, took in p95_ms.items() if took > LIMITS_MS.get(name, TARGET_MS)} == {}

@@ -266,6 +266,8 @@ def test_hundred_thousand_messages_of_one_destination_do_not_delay_another(broke
     print(f"others: {len(ids)} p50 {p50:.3f} p95 {p95:.3f} max {most:.3f} s; the many: {len(crm_us)}")  # noqa: T201
     assert p95 < 4.0
     assert most < DELAYS_S["delay-10s"]
+    assert len(crm_us) > RATE
+    assert crm_us[0] >= due_us
     # A burst of one second, then RATE messages a second. A lane that had no CPU catches up, and is never ahead.
     early = [n for n, at_us in enumerate(crm_us) if at_us < due_us + (n - RATE) * S // RATE]
     assert not early, f"the rate of the destination is kept, but {len(early)} of {len(crm_us)} came before their time"

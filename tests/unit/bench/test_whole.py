@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from loadgen.measured import LoadResult
 from tests.bench.received import ReceivedLog
-from tests.bench.whole import Run, highest_that_holds
+from tests.bench.whole import LoadRun, highest_that_holds
 
 
 @given(capacity=st.integers(0, 60))
@@ -28,7 +28,7 @@ def test_search_finds_the_highest_rate_that_holds(capacity: int):
 def test_figures_of_a_load_count_from_the_sender_to_the_receiver():
     sent = {f"msg_{number}": number * 100_000_000 for number in range(100)}
     received = {name: at_ns + (50_000_000 if at_ns else 2_000_000_000) for name, at_ns in sent.items()}
-    run = Run(LoadResult(10.0, {}, sent), received, ended_ns=9_900_000_000, cpu_us={})
+    run = LoadRun(LoadResult(10.0, {}, sent), received, ended_ns=9_900_000_000, cpu_us={})
     assert run.p50_ms() == run.p95_ms() == 50
     assert run.acked_per_s() == 10
     assert run.delivered_per_s() == pytest.approx(100 / 9.95)

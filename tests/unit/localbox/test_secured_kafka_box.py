@@ -117,7 +117,8 @@ def test_make_passes_the_request_on(target: str):
     assert "PENSTOCK_KAFKA_TLS" not in make(target, KAFKA="/opt/kafka")
     assert "PENSTOCK_KAFKA_BROKERS=3 .venv/bin/python -m localbox" in make(target, "KAFKA=3")
     assert "PENSTOCK_KAFKA_BROKERS" not in make(target, "KAFKA=tls")
-    assert "KAFKA: needs tls or 3, got tsl" in make(target, "KAFKA=tsl")
+    for wrong in ("tsl", "tls 3", "3 foo"):
+        assert f"KAFKA: needs tls or 3, got {wrong}" in make(target, f"KAFKA={wrong}")
 
 
 def make(*words: str, **env: str) -> str:

@@ -8,6 +8,7 @@ import pytest
 from localbox.catalogue import programs
 from localbox.errors import BoxError
 from localbox.services.kafka import properties
+from localbox.services.kafka_nodes import note_brokers
 from localbox.settings import BoxSettings, settings_from
 
 THREE = {"PENSTOCK_KAFKA_BROKERS": "3"}
@@ -17,10 +18,11 @@ def box(var: Path, **given: str) -> BoxSettings:
     return settings_from({"PATH": "", "PENSTOCK_VAR": str(var), **given}, dotenv=None)
 
 
-def make_data(var: Path, *names: str) -> None:
-    for name in names:
-        (var / name / "log").mkdir(parents=True)
-        (var / name / "log" / "meta.properties").touch()
+def make_data(settings: BoxSettings) -> None:
+    note_brokers(settings.kafka_nodes)
+    for node in settings.kafka_nodes:
+        (node.home / "log").mkdir(parents=True)
+        (node.home / "log" / "meta.properties").touch()
 
 
 def test_box_has_three_brokers_with_two_copies_in_sync(tmp_path: Path):
@@ -45,14 +47,27 @@ def test_box_has_one_broker_without_the_variable(tmp_path: Path):
     assert not {"broker.rack", "broker.session.timeout.ms"} & properties([node], node).keys()
 
 
-@pytest.mark.parametrize("made", [("kafka", "kafka-2", "kafka-3"), ("kafka-2",), ("kafka", "kafka-3")])
-def test_box_with_data_of_three_brokers_has_three(tmp_path: Path, made: tuple[str, ...]):
-    make_data(tmp_path, *made)
+def test_box_with_data_of_three_brokers_has_three(tmp_path: Path):
+    make_data(box(tmp_path, **THREE))
     assert len(box(tmp_path).kafka_nodes) == 3
-    assert len(box(tmp_path, PENSTOCK_KAFKA_BROKERS="1").kafka_nodes) == 3
+    with pytest.raises(BoxError, match="was made with PENSTOCK_KAFKA_BROKERS=3"):
+        programs(box(tmp_path, PENSTOCK_KAFKA_BROKERS="1"), ["kafka"])
 
 
-def test_name_kafka_stands_for_all_of_its_brokers(tmp_path: Path):
+def test_first_start_that_was_interrupted_is_repeated_with_three(tmp_path: Path):
+    note_brokers(box(tmp_path, **THREE).kafka_nodes)
+    assert len(box(tmp_path).kafka_nodes) == 3
+    assert programs(box(tmp_path, **THREE), ["kafka"])
+
+
+def test_data_of_three_brokers_set_no_copies_for_another_kafka(tmp_path: Path):
+    make_data(box(tmp_path, **THREE))
+    settings = box(tmp_path, PENSTOCK_KAFKA="b:1")
+    assert len(settings.kafka_nodes) == 1
+    assert "PENSTOCK_REPLICATION" not in settings.env
+
+
+def test_name_kafka_selects_all_of_its_brokers(tmp_path: Path):
     names = {program.name for program in programs(box(tmp_path, **THREE), ["kafka"])}
     assert names == {"kafka", "kafka-2", "kafka-3"}
 
@@ -62,7 +77,7 @@ def test_name_kafka_stands_for_all_of_its_brokers(tmp_path: Path):
     [
         pytest.param({"PENSTOCK_KAFKA_BROKERS": "2"}, "needs 1 or 3, got '2'", id="another number"),
         pytest.param(THREE | {"PENSTOCK_KAFKA": "b:1"}, "leave out PENSTOCK_KAFKA", id="another Kafka"),
-        pytest.param(THREE | {"PENSTOCK_KAFKA_TLS": "true"}, "secures one broker only", id="secured"),
+        pytest.param(THREE | {"PENSTOCK_KAFKA_TLS": "true"}, "secures a box with one broker", id="secured"),
     ],
 )
 def test_request_for_brokers_that_cannot_be_met_is_refused(tmp_path: Path, given: dict[str, str], error: str):
@@ -70,7 +85,12 @@ def test_request_for_brokers_that_cannot_be_met_is_refused(tmp_path: Path, given
         box(tmp_path, **given)
 
 
-def test_data_of_one_broker_are_not_spread_later(tmp_path: Path):
-    make_data(tmp_path, "kafka")
-    with pytest.raises(BoxError, match="was made with one broker"):
-        box(tmp_path, **THREE)
+@pytest.mark.parametrize("has_note", [True, False], ids=["", "of an earlier release"])
+def test_data_of_one_broker_are_not_spread_later_and_the_box_can_be_stopped(tmp_path: Path, has_note: bool):
+    make_data(box(tmp_path))
+    if not has_note:
+        (tmp_path / "kafka" / "brokers").unlink()
+    settings = box(tmp_path, **THREE)  # as `make down` reads it
+    assert len(settings.kafka_nodes) == 1
+    with pytest.raises(BoxError, match="was made with PENSTOCK_KAFKA_BROKERS=1"):
+        programs(settings, ["kafka"])

@@ -29,7 +29,7 @@ UP_S: Final = 300.0
 LANES: Final = ("process-0", "transmit-0")
 SEEN_S: Final = 3.0
 SPAN_S: Final = (1.0, 4.0)
-P95_S, MOST_S = 3.0, 6.0
+MOST_S: Final = 6.0
 
 
 @pytest.fixture
@@ -81,7 +81,6 @@ def test_delivery_continues_within_seconds_after_an_executor_is_killed(box: Box)
         figures,
     )
     assert max(pauses) < MOST_S
-    assert p95_s < P95_S
 
 
 def pauses_s(received_us: list[int], kills_us: list[int]) -> list[float]:

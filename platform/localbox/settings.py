@@ -317,10 +317,6 @@ def settings_from(given: Mapping[str, str] = os.environ, *, dotenv: Path | None 
     own = {**_process_env(var), **addresses, **_secrets(env, var / "secrets.env")}
     tls = kafka_tls_in(var)
     if has_secured_kafka := _is_kafka_secured(env, is_made=tls.is_made):  # other roles get files of their own
-        if len(nodes) > 1:
-            raise BoxError(
-                f"PENSTOCK_KAFKA_TLS secures a box with one broker, and this one has {len(nodes)}: leave it out"
-            )
         own["PENSTOCK_KAFKA_SETTINGS"] = str(tls.settings_file(role_user("control")))
     return BoxSettings(
         var=var,

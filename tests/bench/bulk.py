@@ -18,8 +18,9 @@ from tests.bench.report import RUNS, Line
 from tests.bench.stand import FIVE_STEPS, run_load
 from tests.support.cluster import key_of
 from tests.support.data_plane import DataPlane, running_plane, until
-from tests.support.neighbours import p95_ms, plain_delays_ms
+from tests.support.neighbours import plain_delays_ms
 from tests.support.replay_campaign import end_of, records
+from tests.support.series import p95
 
 EXECUTIONS: Final[tuple[Execution, ...]] = ("streaming", "bulk")
 FEED: Final = "feed"
@@ -84,7 +85,7 @@ def _round(plane: DataPlane, execution: Execution, number: int) -> Round:
         rate=BACKLOG / ((max(stored_ms) - min(stored_ms)) / 1_000),
         catch_up_s=(max(stored_ms) - began_ms) / 1_000,
         p50_ms=statistics.median(delays),
-        p95_ms=p95_ms(delays),
+        p95_ms=p95(delays),
         cpu_us=(_cpu_s(plane) - before_s) / steady * 1e6,
     )
 

@@ -14,7 +14,8 @@ from loadgen.scripted import Receiver
 from tests.bench.report import RUNS, Line
 from tests.bench.stand import Stand
 from tests.support.cluster import key_of
-from tests.support.neighbours import QUOTA, STEPS, p95_ms, plain_delays_ms
+from tests.support.neighbours import QUOTA, STEPS, plain_delays_ms
+from tests.support.series import p95
 
 RUN_S: Final = 10.0
 SETTLE_S: Final = 4.0  # the cost of a flood's first messages is not known yet
@@ -57,7 +58,7 @@ def bench_neighbour(at: Stand) -> list[Line]:
 
 def _plain(at: Stand, receiver: Receiver, run: int, seconds: float = RUN_S) -> float:
     """Send plain events, wait until all are received and return their p95 in ms."""
-    return p95_ms(plain_delays_ms(at.port, receiver, run, seconds))
+    return p95(plain_delays_ms(at.port, receiver, run, seconds))
 
 
 def _drain(at: Stand) -> None:

@@ -21,8 +21,9 @@ from loadgen.measured import LoadOrder
 from tests.bench.report import RUNS, Line
 from tests.bench.stand import run_load
 from tests.support.data_plane import DataPlane, running_plane, until
-from tests.support.neighbours import p95_ms, plain_delays_ms
+from tests.support.neighbours import plain_delays_ms
 from tests.support.replay_campaign import end_of, history_of, records
+from tests.support.series import p95
 from tests.support.sizes import REPLAY_EVENTS
 
 PIPE, FEED = "replayed", "feed"
@@ -78,7 +79,7 @@ def _fill(plane: DataPlane) -> int:
 
 
 def _round(plane: DataPlane, since_us: int, number: int) -> Round:
-    before_ms = p95_ms(plain_delays_ms(plane.port, plane.receiver, 1_000 * number + 1, RUN_S))
+    before_ms = p95(plain_delays_ms(plane.port, plane.receiver, 1_000 * number + 1, RUN_S))
     replay, topic = f"{REPLAY_ID_PREFIX}{number}", output_topic(PIPE, FEED)
     first, until_us, delays = end_of(plane, topic), time.time_ns() // 1_000, []
     with _peak_mb(plane) as peak:
@@ -96,9 +97,9 @@ def _round(plane: DataPlane, since_us: int, number: int) -> Round:
     progress = history_of(plane, replay)[-1].progress
     if (progress.asked, progress.error) != (REPLAY_EVENTS, ""):
         raise RuntimeError(f"the replay ended with {progress}")
-    after_ms = p95_ms(plain_delays_ms(plane.port, plane.receiver, 1_000 * number + 999, RUN_S))
+    after_ms = p95(plain_delays_ms(plane.port, plane.receiver, 1_000 * number + 999, RUN_S))
     rate = REPLAY_EVENTS / (last_ms / 1_000 - until_us / 1_000_000)
-    return Round(rate, before_ms, p95_ms(sorted(delays)), after_ms, max(peak) - peak[0])
+    return Round(rate, before_ms, p95(sorted(delays)), after_ms, max(peak) - peak[0])
 
 
 @contextmanager

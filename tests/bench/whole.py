@@ -25,6 +25,7 @@ from tests.bench.report import RUNS, Line
 from tests.bench.stand import Stand, receiver_on_any_port, run_load, run_load_with_refusals
 from tests.support.cluster import KEY, PIPE
 from tests.support.data_plane import REPLICAS, DataPlane
+from tests.support.series import p95
 
 RUN_S: Final = 10.0
 WARM_UP_S: Final = 10.0
@@ -94,8 +95,8 @@ class LoadRun(NamedTuple):
     cpu_us: Mapping[str, float]
 
     def delays_ms(self) -> list[float]:
-        """Return the sorted delays from the sender to the receiver."""
-        return sorted((self.received[name] - at_ns) / 1e6 for name, at_ns in self.load.sent.items())
+        """Return the delays from the sender to the receiver."""
+        return [(self.received[name] - at_ns) / 1e6 for name, at_ns in self.load.sent.items()]
 
     def p50_ms(self) -> float:
         """Return the median delay."""
@@ -103,8 +104,7 @@ class LoadRun(NamedTuple):
 
     def p95_ms(self) -> float:
         """Return the 95th percentile of the delays."""
-        delays = self.delays_ms()
-        return delays[int(0.95 * (len(delays) - 1))]
+        return p95(self.delays_ms())
 
     def acked_per_s(self) -> float:
         """Return the events that ingest ACKed per second."""

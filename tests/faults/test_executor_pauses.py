@@ -20,6 +20,7 @@ from localbox.testing import Box
 from tests.support.box_lanes import ONE_OF_EACH, beating, pid_of
 from tests.support.demo_traffic import DemoTraffic
 from tests.support.plane import until
+from tests.support.series import longest_gap, p95
 from tests.support.sizes import KILLS
 from tests.support.spark_cluster import box_on_cluster
 
@@ -70,12 +71,11 @@ def test_delivery_continues_within_seconds_after_an_executor_is_killed(box: Box)
     traffic.until_all_delivered()
     figures = traffic.assert_accounted()
     pauses = pauses_s([one.received_us for one in read_received(traffic.received_log)], kills_us)
-    p95_s = statistics.quantiles(pauses, n=20, method="inclusive")[-1]
     shown = [round(pause, 2) for pause in pauses]
     log.info(
         "no delivery for p50 %.2f, p95 %.2f, max %.2f s; each %s; %s",
         statistics.median(pauses),
-        p95_s,
+        p95(pauses),
         max(pauses),
         shown,
         figures,
@@ -88,6 +88,6 @@ def pauses_s(received_us: list[int], kills_us: list[int]) -> list[float]:
     ends_us = [*kills_us[1:], max(received_us)]
     found = []
     for kill_us, end_us in zip(kills_us, ends_us, strict=True):
-        times = [kill_us, *(at_us for at_us in sorted(received_us) if kill_us < at_us <= end_us)]
-        found.append(max(later - earlier for earlier, later in itertools.pairwise(times)) / 1e6)
+        times = [kill_us, *(at_us for at_us in received_us if kill_us < at_us <= end_us)]
+        found.append(longest_gap(times) / 1e6)
     return found

@@ -12,9 +12,10 @@ from dataplane.ledger.facts import SLOW, Fact
 from dataplane.names import ENTRANCE
 from dataplane.tables.records import QuotaRecord
 from tests.support.lane_plane import LanePlane
-from tests.support.neighbours import STEPS, Flood, delays_ms, p95_ms, send_plain
+from tests.support.neighbours import STEPS, Flood, delays_ms, send_plain
 from tests.support.patience import Patience
 from tests.support.plane import until
+from tests.support.series import p95
 
 pytestmark = pytest.mark.timeout(900)
 FLOOD_S = 12.0
@@ -58,7 +59,7 @@ def test_tenant_that_floods_with_expensive_events_does_not_delay_another(plane: 
     delays = delays_ms(plane.receiver.got["/plain"], 2)
     assert len(delays) == len(positions)
     assert behind > 2 * QUOTA, "the flood exceeded the cell's capacity"
-    assert p95_ms(delays) < most_ms, "a tenant that waits for the other waits longer each second"
+    assert p95(delays) < most_ms, "a tenant that waits for the other waits longer each second"
     assert flood.accepted <= QUOTA * (flood.seconds + BURST_S), "its quota was enforced"
     flooded = plane.settled("flood", flood.positions, 200)
     assert flooded.lost() == 0

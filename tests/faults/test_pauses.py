@@ -12,6 +12,7 @@ import pytest
 from dataplane.runtime.kafka import SESSION_TIMEOUT_MS
 from tests.faults.test_kills import RATE, SEND_LIMIT, Span, Victim, Victims, check, kill_at_random, replicas
 from tests.support.data_plane import DataPlane, until
+from tests.support.series import longest_gap, p95
 from tests.support.sizes import KILLS
 
 log = logging.getLogger(__name__)
@@ -25,7 +26,7 @@ P95_S = 3.0
 def pause_s(plane: DataPlane, path: str, since_ns: int) -> float:
     """Return the longest time between two deliveries since then."""
     times = [since_ns, *(received.at_ns for received in plane.receiver.got[path] if received.at_ns > since_ns)]
-    return max(later - earlier for earlier, later in itertools.pairwise(times)) / 1e9
+    return longest_gap(times) / 1e9
 
 
 def pauses_s(
@@ -59,17 +60,12 @@ def pauses_s(
         "%s: no delivery for p50 %.2f, p95 %.2f, max %.2f s; %d repeated; each %s",
         pipe,
         statistics.median(pauses),
-        p95_s(pauses),
+        p95(pauses),
         max(pauses),
         len(plane.receiver.got[path]) - len({received.position for received in plane.receiver.got[path]}),
         [round(pause, 2) for pause in pauses],
     )
     return pauses
-
-
-def p95_s(pauses: list[float]) -> float:
-    """Return the 95th percentile."""
-    return statistics.quantiles(pauses, n=20, method="inclusive")[-1]
 
 
 def lanes_of_the_path(plane: DataPlane) -> Victim:
@@ -101,4 +97,4 @@ def test_pauses_of_many_kills_are_short(
     name = f"pauses-{request.node.callspec.id}"
     pauses = pauses_s(plane, name, victims(plane), kills=kills, between_s=between_s)
     assert max(pauses) < limit_s
-    assert p95_s(pauses) < P95_S
+    assert p95(pauses) < P95_S

@@ -3,7 +3,6 @@
 A record has three copies, and an ACK needs two of them.
 """
 
-import itertools
 import logging
 import os
 import signal
@@ -21,6 +20,7 @@ from localbox.testing import Box, box_of
 from tests.support.demo_traffic import DEMO, DemoTraffic
 from tests.support.kill_schedule import BoxProcesses
 from tests.support.plane import until
+from tests.support.series import longest_gap
 
 pytestmark = [pytest.mark.long, pytest.mark.alone, pytest.mark.timeout(1_200)]
 log = logging.getLogger(__name__)
@@ -60,14 +60,13 @@ class Outage:
 
     @property
     def acks_us(self) -> list[int]:
-        """Return the times of the ACKs, in order."""
-        return sorted(one.answered_us for one in self.answers if one.status == ACCEPTED)
+        """Return the times of the ACKs."""
+        return [one.answered_us for one in self.answers if one.status == ACCEPTED]
 
     @property
     def unacked_s(self) -> float:
         """Return the longest time without an ACK, also one that has not ended."""
-        times = [self.began_us, *self.acks_us, self._until_us]
-        return max(later - earlier for earlier, later in itertools.pairwise(times)) / 1e6
+        return longest_gap([self.began_us, *self.acks_us, self._until_us]) / 1e6
 
     @property
     def statuses(self) -> Counter[int]:

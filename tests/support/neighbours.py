@@ -1,7 +1,6 @@
 """Two tenants of one cell: one sends expensive events at ten times its quota, the other a few plain ones."""
 
 import json
-import statistics
 import threading
 import time
 from typing import Any, Final
@@ -105,8 +104,3 @@ def plain_delays_ms(port: int, receiver: Receiver, run: int, seconds: float, pip
             raise TimeoutError(f"{len(delays)} of {count} plain events were received")
         time.sleep(0.1)
     return delays
-
-
-def p95_ms(delays: list[float]) -> float:
-    """Return the 95th percentile."""
-    return statistics.quantiles(delays, n=20, method="inclusive")[-1]

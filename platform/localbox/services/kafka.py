@@ -51,6 +51,8 @@ def kafka(settings: BoxSettings) -> list[Program]:
             f"{nodes[0].home} was made with PENSTOCK_KAFKA_BROKERS={len(nodes)}: "
             "leave it out, or set another PENSTOCK_VAR"
         )
+    if len(nodes) > 1 and settings.has_secured_kafka:
+        raise BoxError(f"PENSTOCK_KAFKA_TLS secures a box with one broker, and this one has {len(nodes)}: leave it out")
     java = find_java(settings.env)
     # The first topics need all brokers. Later, one of three may be away.
     least = len(nodes) - 1 if len(nodes) > 1 and all(node.is_made for node in nodes) else len(nodes)

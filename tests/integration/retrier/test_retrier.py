@@ -263,7 +263,7 @@ def test_hundred_thousand_messages_of_one_destination_do_not_delay_another(broke
     late = lateness_s(retrier, ids)
     crm_us = sorted(at_us for meta, at_us in retrier.came if meta.destination == "crm")
     p50, p95, most = late[len(late) // 2], late[int(0.95 * len(late))], late[-1]
-    print(f"others: {len(ids)} p50 {p50:.3f} p95 {p95:.3f} max {most:.3f} s; the many: {len(crm_us)}")  # noqa: T201
+    print(f"others: {len(ids)} p50 {p50:.3f} p95 {p95:.3f} max {most:.3f} s; the many: {len(crm_us)}")  # noqa: T201 (figures of a run)
     assert p95 < 4.0
     assert most < DELAYS_S["delay-10s"]
     assert len(crm_us) > RATE

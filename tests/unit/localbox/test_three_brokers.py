@@ -82,7 +82,7 @@ def test_name_kafka_selects_all_of_its_brokers(tmp_path: Path):
 )
 def test_request_for_brokers_that_cannot_be_met_is_refused(tmp_path: Path, given: dict[str, str], error: str):
     with pytest.raises(BoxError, match=error):
-        box(tmp_path, **given)
+        programs(box(tmp_path, **given), ["kafka"])
 
 
 @pytest.mark.parametrize("has_note", [True, False], ids=["", "of an earlier release"])

@@ -10,7 +10,7 @@ import msgspec
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from dataplane.kafka_clients import make_offset_client
-from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, OffsetMark
+from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, LagSet, OffsetMark
 from dataplane.ledger.facts import FactBook
 from dataplane.ledger.report_parts import encode_parts
 from dataplane.ledger.sequence_breaks import SequenceBreak
@@ -81,10 +81,14 @@ class QueryLedgerReporter:
         outputs: list[OffsetMark],
         kind: str,
         breaks: list[SequenceBreak] | None = None,
+        *,
+        lags: list[LagSet] | None = None,
     ) -> None:
         """Store the audit records of a batch, one after the other. Raises ReportWriteError."""
         at_us = time.time_ns() // 1_000
-        audit = AuditRecord(AUDIT_VERSION, self._cell, self._writer, kind, at_us, inputs, outputs, facts.take(), [])
+        audit = AuditRecord(
+            AUDIT_VERSION, self._cell, self._writer, kind, at_us, inputs, outputs, facts.take(), lags or []
+        )
         audit = msgspec.structs.replace(audit, breaks=breaks or [])
         for record in encode_parts(audit):
             self.produce(AUDIT_TOPIC, record, key=self._cell)

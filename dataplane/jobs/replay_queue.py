@@ -31,6 +31,7 @@ from dataplane.replay.ranges import OffsetRange, first_progress, merged, next_ta
 from dataplane.replay.result import TaskResult, book_of, ends_of
 from dataplane.replay.task import ReplayTask
 from dataplane.replay.turns import RunStep, WaitingRun
+from dataplane.spec import TopicDestination
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import CellRecord, DestinationRecord, PlanRecord, ReplayRecord
 from dataplane.tables.replays import REPLAY_VERSION, ReplayProgress, encode_replay_progress, replay_progress_key
@@ -111,7 +112,8 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
         facts = book_of(record.replay, record.bucket, results)
         if len(facts) and not record.rehearsal:
             sent = any(result.units for result in results)
-            self._reporter.report(facts, [], self._reporter.highs(cell.topics["egress"]) if sent else [], KIND)
+            outputs = self._reporter.highs(cell.topics["egress"]) if sent else []
+            self._reporter.report(facts, [], outputs, KIND, lags=[lag for result in results for lag in result.lags])
         expired = expiry_note(max((result.expired_until_us for result in results), default=0))
         waits = next((result.waits for result in results if result.waits), "")
         after = merged(progress, results, now_us())
@@ -139,6 +141,8 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
             raise ValueError(f"{record.replay} has no plan")
         salt = self._plans.salt(record.pipe) if self._does_need_salt(record) else b""
         masks = self._masks(record) if record.where else frozenset()
+        current = self._destinations(record).values()
+        topics = tuple(one for one in current if one is not None and isinstance(one.to, TopicDestination))
         return [
             ReplayTask(
                 record,
@@ -150,6 +154,7 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
                 cell.topics["egress"],
                 rate,
                 masks,
+                topics,
             )
             for one, rate in ranges
         ]

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Final
 
+from dataplane.jobs.low_priority import at_low_priority
 from dataplane.jobs.replay_worker import ReplayWorker
 from dataplane.jobs.run_task import CRASHED, has_crashed, open_tenant_rows, waiting_for
 from dataplane.replay.result import TaskResult
@@ -21,7 +23,7 @@ def run_replay_task(tasks: Iterable[ReplayTask]) -> Iterator[TaskResult]:
         if has_crashed():
             yield TaskResult(task.range.place, task.range.first, error=CRASHED, crashed=True)
             continue
-        yield run_here(task, settings_from(), _WORKER)
+        yield at_low_priority(partial(run_here, task, settings_from(), _WORKER))
 
 
 def run_here(task: ReplayTask, settings: DataPlaneSettings, worker: ReplayWorker) -> TaskResult:

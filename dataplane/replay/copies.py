@@ -1,4 +1,4 @@
-"""Copies of events: their envelope and headers, and their records on the egress topic."""
+"""Copies of events: their envelope and headers, and their records on egress or on the topics that are destinations."""
 
 import time
 from collections.abc import Collection
@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 from confluent_kafka import KafkaException
-from msgspec import Struct
+from msgspec import Struct, field
 
 from dataplane.causes import Cause
 from dataplane.ledger.breakdown import Slice
@@ -15,12 +15,14 @@ from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
 from dataplane.ledger.replay_buckets import replay_bucket
 from dataplane.ledger.stopwatch import stamp
 from dataplane.names import transform_node
+from dataplane.plan.stage import StageError
 from dataplane.plan.through import EndedUnit
 from dataplane.process.item import child_headers
 from dataplane.record_limits import BODY_BYTES
+from dataplane.replay.topic_copies import CopyParts, TopicCopies
+from dataplane.runtime.clock import SteadyClock
 from dataplane.runtime.producers.tracked_producer import (
     ANY_PARTITION,
-    ProduceGroup,
     ProducerFencedError,
     RecordTooLargeError,
     TrackedProducer,
@@ -59,50 +61,59 @@ def copy_meta(record: ReplayRecord, meta: MessageMeta, position: int, stored_ms:
     )
 
 
-class _GroupSize(Struct):
-    """Units and bytes of a group of records; the token of the group."""
+class _Group(Struct, eq=False):
+    """Group of records of one topic, which are stored together; the token of its ProduceGroup.
 
+    began_us:  when the first one was produced; Unix time in microseconds
+    delivered: envelopes of the copies that are delivered when the group is stored
+    """
+
+    topic: str
+    began_us: int
     units: int = 0
     size_bytes: int = 0
+    delivered: list[MessageMeta] = field(default_factory=list)
+    records: Any = None  # the ProduceGroup
 
 
 class CopyProducer:
-    """Producer of copies to egress, in the partitions that process lanes use. Blocks while much is in flight."""
+    """Producer of copies. Blocks while much is in flight.
 
-    def __init__(self, producer: Any, egress: TopicRecord, spread: Collection[str]) -> None:
+    Copies for topics are delivered when they are stored. All others are produced to egress, in the partitions that
+    process lanes use.
+    """
+
+    def __init__(
+        self, producer: Any, egress: TopicRecord, spread: Collection[str], topics: TopicCopies, clock: SteadyClock
+    ) -> None:
         """`spread`: sources whose keys are distributed over all partitions."""
         self._tracked = TrackedProducer(producer)
         self._producer, self._egress, self._spread = producer, egress, spread
+        self._topics, self._clock = topics, clock
         self._units = self._bytes = 0  # in flight
-        self._group: ProduceGroup | None = None
-        self._size = _GroupSize()  # of the open group
+        self._groups: dict[str, _Group] = {}  # open ones, by topic
         self._stopwatch, self._stamped_us = b"", 0
         self._prefixes: dict[str, bytes] = {}  # of keys, by destination
 
-    def send(self, event: IngestedEvent, units: list[tuple[MessageMeta, bytes]], now_us: int) -> list[EndedUnit]:
-        """Produce the units of one event; return those that are too large. `now_us`: time of departure.
+    def send(self, event: IngestedEvent, units: list[tuple[MessageMeta, bytes]]) -> list[EndedUnit]:
+        """Produce the units of one event; return those that are too large, or that their topic's schema does not fit.
 
         Raises NotStoredError if the broker refuses records, or stores none for STORED_S.
         """
         self._wait_below(MOST_UNITS, MOST_BYTES)
+        now_us = self._clock.now_us()
         if now_us - self._stamped_us >= STAMP_US:
             self._stopwatch, self._stamped_us = stamp(Slice.TRANSMIT_QUEUE, now_us, ()), now_us
         refused: list[EndedUnit] = []
         try:
-            group, size = self._open_group(), self._size
             for meta, body in units:
                 meta.stopwatch = self._stopwatch
-                size_bytes = len(body) + meta.original_bytes
-                size.size_bytes += size_bytes
-                self._bytes += size_bytes
                 try:
-                    self._produce(group, event, meta, body)
+                    self._produce(event, meta, body, now_us)
                 except RecordTooLargeError:
                     refused.append(EndedUnit(transform_node(meta.destination), "dead", Cause.TOO_LARGE, meta.child))
-            size.units += len(units)
-            self._units += len(units)
-            if size.units >= GROUP_UNITS:
-                self._close_group()
+                except StageError as exc:
+                    refused.append(EndedUnit(transform_node(meta.destination), "dead", exc.cause, meta.child))
         except ProducerFencedError as exc:
             raise NotStoredError(str(exc)) from exc
         return refused
@@ -114,7 +125,7 @@ class CopyProducer:
     @property
     def ends(self) -> dict[int, int]:
         """By partition of egress, the offset after the last copy that is known to be stored."""
-        return {mark.partition: mark.offset + 1 for mark in self._tracked.marks()}
+        return {one.partition: one.offset + 1 for one in self._tracked.marks() if one.topic == self._egress.name}
 
     def drop(self) -> None:
         """Drop the copies that have not been sent yet, after NotStoredError."""
@@ -122,30 +133,41 @@ class CopyProducer:
         with suppress(KafkaException):
             self._producer.flush(1)
 
-    def _open_group(self) -> ProduceGroup:
-        """Return the open group: one for each event would cost more than the records."""
-        if self._group is None:
-            self._size = _GroupSize()
-            self._group = self._tracked.begin_group(self._egress.name, self._size)
-        return self._group
-
-    def _close_group(self) -> None:
-        if self._group is not None:
-            self._group.close()
-            self._group = None
-
-    def _produce(self, group: ProduceGroup, event: IngestedEvent, meta: MessageMeta, body: bytes) -> None:
+    def _produce(self, event: IngestedEvent, meta: MessageMeta, body: bytes, now_us: int) -> None:
         if len(body) > BODY_BYTES:
             raise RecordTooLargeError(f"needs at most {BODY_BYTES} bytes after the steps, has {len(body)}")
         is_child = meta.id != event.meta.id
-        headers = child_headers(event.headers, meta.child) if is_child else event.headers
-        headers = [(META_HEADER, encode_meta(meta)), *headers]
-        origin = event.partition % self._egress.partitions
-        if event.key is None:
-            group.send(body, None, origin, headers)
+        carried = child_headers(event.headers, meta.child) if is_child else event.headers
+        key = None if event.key is None else self._prefix(meta.destination) + event.key
+        if meta.destination in self._topics:
+            record = self._topics.record(CopyParts(meta, carried, key, body))
+            group = self._open_group(record.topic, now_us)
+            group.records.send(record.value, record.key, ANY_PARTITION, record.headers)
+            group.delivered.append(meta)
         else:
-            partition = origin if meta.source in self._spread else ANY_PARTITION
-            group.send(body, self._prefix(meta.destination) + event.key, partition, headers)
+            origin = event.partition % self._egress.partitions
+            partition = origin if key is None or meta.source in self._spread else ANY_PARTITION
+            group = self._open_group(self._egress.name, now_us)
+            group.records.send(body, key, partition, [(META_HEADER, encode_meta(meta)), *carried])
+        size_bytes = len(body) + meta.original_bytes
+        group.units, group.size_bytes = group.units + 1, group.size_bytes + size_bytes
+        self._units, self._bytes = self._units + 1, self._bytes + size_bytes
+        if group.units >= GROUP_UNITS:
+            self._groups.pop(group.topic).records.close()
+            self._collect(0.0)  # the time at which a group is stored is that of its report
+
+    def _open_group(self, topic: str, now_us: int) -> _Group:
+        """Return the open group of a topic: one for each event would cost more than the records."""
+        group = self._groups.get(topic)
+        if group is None:
+            group = self._groups[topic] = _Group(topic, now_us)
+            group.records = self._tracked.begin_group(topic, group)
+        return group
+
+    def _close_groups(self) -> None:
+        for group in self._groups.values():
+            group.records.close()
+        self._groups.clear()
 
     def _prefix(self, destination: str) -> bytes:
         known = self._prefixes.get(destination)
@@ -157,16 +179,23 @@ class CopyProducer:
         """Wait until fewer units and bytes are in flight. Raises NotStoredError if none is stored for STORED_S."""
         if self._units < units and self._bytes < size_bytes:
             return
-        self._close_group()
+        self._close_groups()
         deadline_s = time.monotonic() + STORED_S
         while self._units >= units or self._bytes >= size_bytes:
             try:
-                stored = self._tracked.collect(0.05)
+                has_stored = self._collect(0.05)
             except ProducerFencedError as exc:
                 raise NotStoredError(str(exc)) from exc
-            for size in stored:
-                self._units, self._bytes = self._units - size.units, self._bytes - size.size_bytes
-            if stored:
+            if has_stored:
                 deadline_s = time.monotonic() + STORED_S
             elif time.monotonic() > deadline_s:
                 raise NotStoredError(f"no copy was stored within {STORED_S:g} s")
+
+    def _collect(self, wait_s: float) -> bool:
+        """Settle the groups that have been stored; return True if there was one. Raises ProducerFencedError."""
+        stored = self._tracked.collect(wait_s)
+        for group in stored:
+            self._units, self._bytes = self._units - group.units, self._bytes - group.size_bytes
+            if group.delivered:
+                self._topics.note_stored(group.delivered, group.began_us, self._clock.now_us())
+        return bool(stored)

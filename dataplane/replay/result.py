@@ -7,9 +7,10 @@ from typing import Final
 from msgspec import Struct, field
 from pyroaring import BitMap64
 
+from dataplane.ledger.audit import LagSet
 from dataplane.ledger.facts import ACKED, EXPLODED, INGEST, PROCESS, Fact, FactBook, FactKey
 from dataplane.ledger.replay_buckets import spread
-from dataplane.names import PROCESS_NODES, PartitionKey, transform_node
+from dataplane.names import PROCESS_NODES, PartitionKey, transform_node, transmit_node
 from dataplane.plan.through import EndedUnit, Passage
 
 _ASKED: Final = FactKey(INGEST, Fact.SENT, ACKED)
@@ -20,10 +21,11 @@ _EXPLODES_AT: Final = PROCESS_NODES[0]
 class TaskResult(Struct):
     """Result of one task: how far it read, its counts and its facts.
 
-    reached: all events below this offset are done; those that were sent are stored on egress
+    reached: all events below this offset are done; their copies are stored
     counts:  as in dataplane.tables.replays.ReplayProgress
     ends:    by partition of egress, the offset after the task's last copy
     facts:   positions as a serialized 64-bit roaring bitmap, by the key of the fact
+    lags:    timing of the copies that are delivered
     expired_until_us: ingest time of the first event after a gap that retention has left; 0 without a gap
     error:   reason why the task ended early, for the log; what it reached counts
     waits:   reason why the plan cannot run on this host yet, for people
@@ -40,6 +42,7 @@ class TaskResult(Struct):
     size_bytes: int = 0
     ends: dict[int, int] = field(default_factory=dict)
     facts: dict[FactKey, bytes] = field(default_factory=dict)
+    lags: list[LagSet] = field(default_factory=list)
     expired_until_us: int = 0
     error: str = ""
     waits: str = ""
@@ -58,6 +61,7 @@ class PassageFacts:
         self._asked: list[int] = []
         self._passed: defaultdict[int, list[int]] = defaultdict(list)
         self._sent: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        self._delivered: set[str] = set()  # destinations whose copies are delivered once they are stored
         self._rare: defaultdict[FactKey, list[int]] = defaultdict(list)
 
     def add(self, position: int, passage: Passage, ended: Iterable[EndedUnit]) -> None:
@@ -70,9 +74,11 @@ class PassageFacts:
         for one in ended:
             self._rare[FactKey(one.node, Fact(one.outcome), one.detail, one.child)].append(position)
 
-    def sent(self, position: int, destination: str, child: int) -> None:
-        """Add a unit that was produced to egress."""
+    def sent(self, position: int, destination: str, child: int, *, is_delivered: bool = False) -> None:
+        """Add a unit that was produced. `is_delivered`: to the topic that is its destination, as all units of that."""
         self._sent[destination, child].append(position)
+        if is_delivered:
+            self._delivered.add(destination)
 
     def serialized(self) -> dict[FactKey, bytes]:
         """Return the sets in the order in which they are to be reported: asked events last.
@@ -82,6 +88,11 @@ class PassageFacts:
         found = {
             FactKey(transform_node(destination), Fact.SENT, "", child): positions
             for (destination, child), positions in self._sent.items()
+        }
+        found |= {
+            FactKey(transmit_node(destination), Fact.DELIVERED, "", child): positions
+            for (destination, child), positions in self._sent.items()
+            if destination in self._delivered
         }
         found = dict(sorted((found | self._rare).items()))
         found |= {_PASSED._replace(child=child): self._passed[child] for child in sorted(self._passed)}

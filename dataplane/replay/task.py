@@ -24,10 +24,11 @@ from dataplane.replay.range_reader import RangeReader
 from dataplane.replay.ranges import OffsetRange
 from dataplane.replay.result import PassageFacts, TaskResult
 from dataplane.replay.selection import EventSelection
+from dataplane.replay.topic_copies import TopicCopies
 from dataplane.runtime.clock import SteadyClock
 from dataplane.spec import PipeSpec
 from dataplane.stages.enrich import TableRows
-from dataplane.tables.records import ReplayRecord, TopicRecord
+from dataplane.tables.records import DestinationRecord, ReplayRecord, TopicRecord
 
 TASK_S: Final = 2.0
 
@@ -38,6 +39,7 @@ class ReplayTask(Struct, frozen=True):
     generation: of the ingest topic
     units_per_s: the task's share of the replay's rate
     masks: fields that a revision of the pipe masks
+    topics: destinations of the replay that are topics, as they are now
     """
 
     record: ReplayRecord
@@ -49,6 +51,7 @@ class ReplayTask(Struct, frozen=True):
     egress: TopicRecord
     units_per_s: float
     masks: frozenset[MaskedField] = frozenset()
+    topics: tuple[DestinationRecord, ...] = ()
 
 
 class ReplayTaskRun:
@@ -64,9 +67,11 @@ class ReplayTaskRun:
         self._task, self._plan, self._rows = task, plan, rows
         self._reader = RangeReader(consumer, task.range)
         self._selection = EventSelection(task.record, task.masks)
-        self._copies = None if producer is None else CopyProducer(producer, task.egress, self._plan.spread)
+        self._topics = topics = TopicCopies(task.topics)
+        self._copies: CopyProducer | None = None
+        if producer is not None:
+            self._copies = CopyProducer(producer, task.egress, self._plan.spread, topics, SteadyClock())
         self._facts = PassageFacts()
-        self._clock = SteadyClock()
         self._place: PartitionKey = task.range.place
         self._sent = 0
         self.result = TaskResult(self._place, task.range.first)
@@ -87,6 +92,7 @@ class ReplayTaskRun:
         if self._copies is not None:
             self.result.ends = self._copies.ends
             self.result.facts = self._facts.serialized()
+            self.result.lags = self._topics.lags.take()
         return self.result
 
     def _read_until(self, began_s: float, deadline_s: float) -> None:
@@ -135,7 +141,7 @@ class ReplayTaskRun:
         passage = pass_through(self._plan, record.destinations, event.meta, body, self._rows, check=check)
         refused: list[EndedUnit] = []
         if self._copies is not None and passage.sent:
-            refused = self._copies.send(event, passage.sent, self._clock.now_us())
+            refused = self._copies.send(event, passage.sent)
             self._sent += len(passage.sent)
         failed = {(one.node, one.child) for one in refused} if refused else None
         result.asked += 1
@@ -148,7 +154,7 @@ class ReplayTaskRun:
         for meta, made in passage.sent:
             if failed and (transform_node(meta.destination), meta.child) in failed:
                 continue
-            self._facts.sent(position, meta.destination, meta.child)
+            self._facts.sent(position, meta.destination, meta.child, is_delivered=meta.destination in self._topics)
             result.units[meta.destination] = result.units.get(meta.destination, 0) + 1
             result.size_bytes += len(made)
 

@@ -11,7 +11,7 @@ import pytest
 from pyroaring import BitMap64
 
 from dataplane.ledger.bins import Bin, derive, united_facts
-from dataplane.ledger.meta import REPLAY_HEADER
+from dataplane.ledger.meta import REPLAY_HEADER, read_meta
 from dataplane.ledger.units import parse_position
 from dataplane.names import REPLAY_ID_PREFIX, output_topic
 from dataplane.tables.records import ReplayRecord
@@ -69,12 +69,15 @@ def test_every_asked_event_of_a_replay_is_accounted_for_although_driver_and_exec
         if headers.get(REPLAY_HEADER) == REPLAY.encode()
     )
     assert counts.keys() == asked.keys(), "the topic has each id that was asked for, and no other"
-    copies = copies_by_position(plane, REPLAY)
+    copies = copies_by_position(plane, topic, REPLAY)
     assert copies.keys() == set(asked.values())
     assert unexplained(copies, kills, history, plane.cluster.topics["ingest"].name) == []
     repeated = sum(map(len, copies.values())) - REPLAY_EVENTS
-    log.info("%d events; %s; repeated %d on egress, %d on the topic", REPLAY_EVENTS, kills, repeated,
-             counts.total() - REPLAY_EVENTS)  # fmt: skip
+    assert counts.total() - REPLAY_EVENTS == repeated
+    egress = plane.cluster.topics["egress"]
+    passed = [m for m in records(plane, egress.name, egress.partitions) if read_meta(m.headers()).replay]
+    assert passed == [], "copies for a topic are in no lane's queue"
+    log.info("%d events; %s; repeated %d", REPLAY_EVENTS, kills, repeated)
 
 
 def sent(plane: DataPlane, key: str) -> dict[str, int]:

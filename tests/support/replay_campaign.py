@@ -12,8 +12,8 @@ import psutil
 from confluent_kafka import TopicPartition
 
 from controlplane.compute.processes import is_worker_daemon, signal_all
-from dataplane.ledger.meta import read_meta
-from dataplane.ledger.units import place_of
+from dataplane.ledger.meta import REPLAY_HEADER
+from dataplane.ledger.units import parse_position, place_of
 from dataplane.tables.redrives import format_place
 from dataplane.tables.replays import ReplayProgress, decode_replay_progress, replay_progress_key
 from tests.support.data_plane import DataPlane, until
@@ -102,14 +102,16 @@ def task_workers(plane: DataPlane) -> list[psutil.Process]:
         return []
 
 
-def copies_by_position(plane: DataPlane, replay: str) -> dict[int, list[int]]:
-    """Return the times (wall clock, ms) at which a replay produced the copies of each position to egress, in order."""
-    egress = plane.cluster.topics["egress"]
+def copies_by_position(plane: DataPlane, topic: str, replay: str) -> dict[int, list[int]]:
+    """Return the times (wall clock, ms) at which a replay wrote the copies of each position to a topic, in order.
+
+    topic: of a destination, with one partition
+    """
     found: defaultdict[int, list[int]] = defaultdict(list)
-    for message in records(plane, egress.name, egress.partitions):
-        meta = read_meta(message.headers() or [])
-        if meta.replay == replay:
-            found[meta.position].append(message.timestamp()[1])
+    for message in records(plane, topic, 1):
+        headers = dict(message.headers() or [])
+        if headers.get(REPLAY_HEADER) == replay.encode():
+            found[parse_position(headers["penstock-position"].decode())].append(message.timestamp()[1])
     return {position: sorted(times) for position, times in found.items()}
 
 

@@ -17,7 +17,7 @@ from dataplane.names import AUDIT_TOPIC, PURPOSES, WIRE_VERSION, cell_topic
 from dataplane.replay.ranges import OffsetRange
 from dataplane.replay.task import ReplayTask
 from dataplane.spec import PipeSpec
-from dataplane.tables.records import CellRecord, ReplayRecord, TopicRecord
+from dataplane.tables.records import CellRecord, DestinationRecord, ReplayRecord, TopicRecord
 from tests.support.memory_kafka import MemoryKafka, MemoryKafkaProducer
 from tests.support.memory_lane import MemoryMessage
 from tests.support.memory_topics import End, OutOfRange
@@ -179,10 +179,18 @@ def replay(**fields: Any) -> ReplayRecord:
     return ReplayRecord(**{**given, **fields})
 
 
-def task_of(record: ReplayRecord, spec: PipeSpec, end: int, *, partition: int = 0, first: int = 0) -> ReplayTask:
+def task_of(
+    record: ReplayRecord,
+    spec: PipeSpec,
+    end: int,
+    *,
+    partition: int = 0,
+    first: int = 0,
+    topics: tuple[DestinationRecord, ...] = (),
+) -> ReplayTask:
     """Return a task that reads a range of one partition."""
     place = OffsetRange((INGEST, partition), first, end)
-    return ReplayTask(record, spec, b"salt", "t", place, 1, TOPICS["egress"], record.rate_per_s)
+    return ReplayTask(record, spec, b"salt", "t", place, 1, TOPICS["egress"], record.rate_per_s, frozenset(), topics)
 
 
 def account_of(facts: dict[FactKey, bytes], passed: dict[tuple[str, int], int] | None = None) -> BucketAccount:

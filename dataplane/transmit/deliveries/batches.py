@@ -145,7 +145,7 @@ def _cloudevent(send: Delivery) -> bytes:
         "source": f"/pipes/{meta.pipe}/{meta.source}",
         "type": "penstock.event",
     }
-    for name, value in send.headers[1:]:
+    for name, value in send.carried:
         if name.startswith("ce_"):
             event[name[3:]] = value.decode("utf-8", "replace")
         elif name == "content-type":

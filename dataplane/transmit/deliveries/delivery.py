@@ -54,6 +54,11 @@ class Delivery(Struct, eq=False):
     span: Any = None
 
     @property
+    def carried(self) -> Headers:
+        """Headers without the envelope."""
+        return self.headers[1:]
+
+    @property
     def is_copy(self) -> bool:
         """True if a replay made the message."""
         return bool(self.meta.replay)

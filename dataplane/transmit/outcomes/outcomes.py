@@ -113,7 +113,7 @@ class Outcomes:
             asked_us=asked_us,
             stopwatch=send.stamp(Slice.RETRY, time.monotonic()),
         )
-        headers = [(META_HEADER, encode_meta(meta)), *send.headers[1:]]
+        headers = [(META_HEADER, encode_meta(meta)), *send.carried]
         if not fits(send.body, send.key, headers):
             self._dead_letter_too_large(send, "kept for a retry")
             return
@@ -129,7 +129,7 @@ class Outcomes:
     def divert(self, send: Delivery) -> None:
         """Produce to the slow lane's topic, in the same round; the fact `sent` makes the minute wait for that topic."""
         meta = msgspec.structs.replace(send.meta, stopwatch=send.stamp(Slice.TRANSMIT_QUEUE, time.monotonic()))
-        headers = [(META_HEADER, encode_meta(meta)), *send.headers[1:]]
+        headers = [(META_HEADER, encode_meta(meta)), *send.carried]
         if fits(send.body, send.key, headers):
             self._store(self._topics["slow"].name, PendingOutcome(send, Fact.SENT, SLOW), headers)
         else:
@@ -147,7 +147,7 @@ class Outcomes:
         stopwatch = send.stamp(Slice.HELD, time.monotonic())
         changes = {"attempt": send.meta.attempt + 1, "not_before_us": 0, "through": False, "stopwatch": stopwatch}
         meta = msgspec.structs.replace(send.meta, **changes)
-        headers = [(META_HEADER, encode_meta(meta)), *send.headers[1:]]
+        headers = [(META_HEADER, encode_meta(meta)), *send.carried]
         if fits(send.body, send.key, headers):
             token = PendingOutcome(send, Fact.HELD, str(meta.attempt))
             self._end_turn(token)

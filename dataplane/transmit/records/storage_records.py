@@ -1,13 +1,13 @@
 """Records for destinations on Penstock's own topics: the topic, key, body and headers that a message becomes."""
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
 from dataplane.causes import Cause
 from dataplane.ledger.breakdown import Slice
-from dataplane.ledger.meta import META_HEADER, REPLAY_HEADER, Headers, encode_meta
+from dataplane.ledger.meta import META_HEADER, REPLAY_HEADER, Headers, MessageMeta, encode_meta
 from dataplane.ledger.units import format_position
 from dataplane.names import LOOKUP_TOPIC, output_topic
 from dataplane.plan.encoding import EventEncoder
@@ -16,7 +16,7 @@ from dataplane.spec import LakeDestination, TableDestination, TopicDestination
 from dataplane.tables.lookups import encode_row, row_key
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit.deliveries.delivery import Delivery
-from dataplane.transmit.destinations.targets import encoder_of
+from dataplane.transmit.destinations.targets import encoder_of, lacks_schema
 from dataplane.transmit.records.table_row import RowMaker
 from dataplane.transmit.records.tombstones import Tombstones
 
@@ -32,7 +32,20 @@ class KeptRecord(NamedTuple):
     headers: Headers
 
 
+class EgressParts(Protocol):
+    """Parts of a message as on egress, where the destination's name precedes the key."""
+
+    meta: MessageMeta
+    key: bytes | None
+    body: bytes
+
+    @property
+    def carried(self) -> Headers:
+        """Headers without the envelope."""
+
+
 Maker = Callable[[Delivery], KeptRecord]
+TopicMaker = Callable[[EgressParts], KeptRecord]
 
 
 def record_maker(record: DestinationRecord, lake_topic: str) -> Maker:
@@ -46,6 +59,17 @@ def record_maker(record: DestinationRecord, lake_topic: str) -> Maker:
     if isinstance(record.to, TopicDestination) and record.to.compacted:
         return _compacted_maker(topic, encoder, Tombstones(record.to))
     return _topic_maker(topic, encoder)
+
+
+def topic_maker(record: DestinationRecord) -> TopicMaker | None:
+    """Return the maker of a destination whose records need no lane: a topic whose records have no order to keep.
+
+    None for all others, and while the record lacks the schema of its encoding. The maker raises StageError for a
+    message that it cannot encode.
+    """
+    if not isinstance(record.to, TopicDestination) or record.to.compacted is True or lacks_schema(record):
+        return None
+    return _topic_maker(output_topic(record.pipe, record.name), encoder_of(record))
 
 
 def _compacted_maker(topic: str, encoder: EventEncoder | None, tombstones: Tombstones) -> Maker:
@@ -63,9 +87,9 @@ def _compacted_maker(topic: str, encoder: EventEncoder | None, tombstones: Tombs
     return maker
 
 
-def _topic_maker(topic: str, encoder: EventEncoder | None) -> Maker:
-    def maker(send: Delivery) -> KeptRecord:
-        body, carried = send.body, send.headers[1:]
+def _topic_maker(topic: str, encoder: EventEncoder | None) -> TopicMaker:
+    def maker(send: EgressParts) -> KeptRecord:
+        body, carried = send.body, send.carried
         if encoder is not None:
             body, carried = encoder(body), encoder.carried(carried)
         return KeptRecord(topic, _own_key(send.key), body, [*_identity_headers(send), *carried])
@@ -89,10 +113,10 @@ def _own_key(key: bytes | None) -> bytes | None:
 def _lake_headers(send: Delivery) -> Headers:
     """Return the headers as read, with a stopwatch up to the request that writes the record."""
     meta = msgspec.structs.replace(send.meta, stopwatch=send.stamp(Slice.LAKE, send.request_s))
-    return [(META_HEADER, encode_meta(meta)), *send.headers[1:]]
+    return [(META_HEADER, encode_meta(meta)), *send.carried]
 
 
-def _identity_headers(send: Delivery) -> Headers:
+def _identity_headers(send: EgressParts) -> Headers:
     """Return the id and position by which a repeat can be recognised; of a copy, also the replay that made it."""
     meta = send.meta
     headers = [("penstock-id", meta.id.encode()), ("penstock-position", format_position(meta.position).encode())]

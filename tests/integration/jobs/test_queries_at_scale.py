@@ -51,6 +51,7 @@ class Queries:
         self._env |= {"PYTHONPATH": f"{ROOT}:{ROOT / 'platform'}", "PYSPARK_PYTHON": sys.executable}
         self._env |= {"SPARK_LOCAL_IP": "127.0.0.1"} | role_env("cells")
         self._process: subprocess.Popen[bytes] | None = None
+        self._readers = {query: self._reader(query) for query in QUERIES}
         self.most_bytes = 0
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._measure, name="memory", daemon=True)
@@ -110,16 +111,22 @@ class Queries:
     def _done(self, query: str) -> float:
         topic = self._cluster.topics[QUERIES[query]]
         places = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
+        reader = self._readers[query]
+        read = sum(entry.offset for entry in reader.committed(places, timeout=30))
+        return float(read / sum(reader.get_watermark_offsets(place, timeout=30)[1] for place in places))
+
+    def _reader(self, query: str) -> Any:
+        """Return a client for a query's offsets. One for each question may fail while the machine is busy."""
         group = {"bootstrap.servers": self._cluster.kafka, "group.id": query_group(self._cluster.cell, query)}
-        with contextlib.closing(admin_consumer(group | {"log_level": 0})) as reader:
-            read = sum(entry.offset for entry in reader.committed(places, timeout=30))
-            return float(read / sum(reader.get_watermark_offsets(place, timeout=30)[1] for place in places))
+        return admin_consumer(group | {"log_level": 0})
 
     def close(self) -> None:
         """Kill the process, and stop measuring."""
         self.kill()
         self._ending.set()
         self._thread.join(10)
+        for reader in self._readers.values():
+            reader.close()
 
     def _measure(self) -> None:
         while not self._ending.wait(1):

@@ -48,7 +48,7 @@ def spec_of(**fields: Any) -> PipeSpec:
     return process_lane.plan(2, **fields).spec
 
 
-def ran(world: ReplayWorld, record: ReplayRecord, spec: PipeSpec, producer: Any = None, **where: int) -> TaskResult:
+def ran(world: ReplayWorld, record: ReplayRecord, spec: PipeSpec, producer: Any = None, **where: Any) -> TaskResult:
     made = None if record.rehearsal else world.producer() if producer is None else producer
     end = where.pop("end", len(world.kafka.logs["penstock.c1.ingest.g1", where.get("partition", 0)]))
     rows = TenantRows(NoLookupTables(), "t")

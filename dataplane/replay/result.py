@@ -1,7 +1,7 @@
 """Result of one task of a replay, which Spark returns to the driver: how far it read, its counts and its facts."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Final
 
 from msgspec import Struct, field
@@ -61,7 +61,6 @@ class PassageFacts:
         self._asked: list[int] = []
         self._passed: defaultdict[int, list[int]] = defaultdict(list)
         self._sent: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
-        self._delivered: set[str] = set()  # destinations whose copies are delivered once they are stored
         self._rare: defaultdict[FactKey, list[int]] = defaultdict(list)
 
     def add(self, position: int, passage: Passage, ended: Iterable[EndedUnit]) -> None:
@@ -74,14 +73,14 @@ class PassageFacts:
         for one in ended:
             self._rare[FactKey(one.node, Fact(one.outcome), one.detail, one.child)].append(position)
 
-    def sent(self, position: int, destination: str, child: int, *, is_delivered: bool = False) -> None:
-        """Add a unit that was produced. `is_delivered`: to the topic that is its destination, as all units of that."""
+    def sent(self, position: int, destination: str, child: int) -> None:
+        """Add a unit that was produced."""
         self._sent[destination, child].append(position)
-        if is_delivered:
-            self._delivered.add(destination)
 
-    def serialized(self) -> dict[FactKey, bytes]:
+    def serialized(self, topics: Container[str]) -> dict[FactKey, bytes]:
         """Return the sets in the order in which they are to be reported: asked events last.
+
+        topics: destinations whose units are delivered, because they were produced to the topics themselves
 
         If a report is split, an asked event must not be known before the fate of its units: it would seem to be lost.
         """
@@ -92,7 +91,7 @@ class PassageFacts:
         found |= {
             FactKey(transmit_node(destination), Fact.DELIVERED, "", child): positions
             for (destination, child), positions in self._sent.items()
-            if destination in self._delivered
+            if destination in topics
         }
         found = dict(sorted((found | self._rare).items()))
         found |= {_PASSED._replace(child=child): self._passed[child] for child in sorted(self._passed)}

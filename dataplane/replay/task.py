@@ -91,7 +91,7 @@ class ReplayTaskRun:
         self.result.error = self._reader.error
         if self._copies is not None:
             self.result.ends = self._copies.ends
-            self.result.facts = self._facts.serialized()
+            self.result.facts = self._facts.serialized(self._topics)
             self.result.lags = self._topics.lags.take()
         return self.result
 
@@ -154,7 +154,7 @@ class ReplayTaskRun:
         for meta, made in passage.sent:
             if failed and (transform_node(meta.destination), meta.child) in failed:
                 continue
-            self._facts.sent(position, meta.destination, meta.child, is_delivered=meta.destination in self._topics)
+            self._facts.sent(position, meta.destination, meta.child)
             result.units[meta.destination] = result.units.get(meta.destination, 0) + 1
             result.size_bytes += len(made)
 

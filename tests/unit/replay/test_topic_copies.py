@@ -68,7 +68,7 @@ def test_record_equals_that_of_a_transmit_lane(to: dict[str, Any]):
     ran(direct, record)
     ran(by_lane)
     assert (direct.copies(), written(by_lane)) == ([], [])
-    maker = record_maker(record, "lake")
+    maker = record_maker(record, "lake")  # of lanes; that of a topic reads only these parts of a Delivery
     expected = [
         maker(CopyParts(read_meta(m.headers()), m.headers()[1:], m.key(), m.value()))  # type: ignore[arg-type]
         for m in by_lane.copies()

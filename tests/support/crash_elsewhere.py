@@ -225,7 +225,7 @@ ELSEWHERE: Final[dict[str, str]] = {
     "DeliveryQueues._begin_batch self._part": "a batch too large: test_batching, test_unsendable_messages",
     "DeliveryQueues._part": "a batch too large: test_batching, test_unsendable_messages",
     "DeliveryQueues.take_out": "few deliveries fill the ack window: test_isolation",
-    # a Postgres destination, whose requests run in a thread of their own: test_postgres_destination
+    # a Postgres destination, whose requests run in a thread of their own: postgres_destination
     **dict.fromkeys(
         (
             "ConnectionPool",
@@ -252,7 +252,7 @@ ELSEWHERE: Final[dict[str, str]] = {
             "ResponseHandler._end_batch self._put",
             "ResponseHandler._end_batch self._put_each",
         ),
-        "a Postgres destination: test_postgres_destination",
+        "a Postgres destination: integration/postgres_destination",
     ),
     "Outcomes.dead_letter self.finish": "a copy of a replay: test_replay_accounts",
     "Outcomes.hold self.finish": "a copy of a replay: test_replay_accounts",

@@ -59,9 +59,13 @@ class DemoTraffic:
         """Return the log with a line for each delivery."""
         return self._folder / "received.log"
 
+    def acked(self) -> int:
+        """Return the number of ACKed messages."""
+        return len(self._acked())
+
     def until_all_delivered(self, quiet_s: float = 60.0) -> None:
         """Wait, after the block, until every ACKed message is received, as long as there is progress."""
-        wanted = {line.position for line in read_sent(self.sent_log) if line.status == ACCEPTED}
+        wanted = self._acked()
         missing = len(wanted)
         while missing:
             before, began = missing, time.monotonic()
@@ -75,6 +79,9 @@ class DemoTraffic:
         done = self._box.run(sys.executable, "-m", "tests.support.account", self.pipe, timeout_s=240)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout.strip()
+
+    def _acked(self) -> set[int | None]:
+        return {line.position for line in read_sent(self.sent_log) if line.status == ACCEPTED}
 
     def _received(self) -> int:
         return self.received_log.read_bytes().count(b"\n") if self.received_log.exists() else 0

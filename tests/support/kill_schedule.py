@@ -211,20 +211,27 @@ def too_many_starts(kills: Sequence[Kill], starts: Mapping[str, int]) -> dict[st
     return {name: (times, allowed[name]) for name, times in starts.items() if times > allowed[name]}
 
 
-def repeats_by_kill(
-    received: Sequence[ReceivedDelivery], kills: Sequence[Kill], slack_us: int
-) -> dict[Kill | None, int]:
-    """Return the number of repeated deliveries by the kill that caused them; None is the key of unexplained ones.
+class Repeat(NamedTuple):
+    """Delivery of a message that was delivered before. `flight_us`: from the earlier delivery to the kill."""
 
-    A message is delivered twice because its sender was killed after the first delivery and before it could record
-    it: the first such kill that follows. slack_us: by how much a receiver's line may be later than the kill.
+    kill: Kill | None
+    flight_us: int
+
+
+def repeats_of(received: Sequence[ReceivedDelivery], kills: Sequence[Kill], slack_us: int) -> list[Repeat]:
+    """Return all repeated deliveries, each with the kill that caused it; None if no kill explains it.
+
+    A message is delivered twice because its sender was killed after the earlier delivery and before it could record
+    it: the first such kill between both deliveries. slack_us: by how much a receiver's line may be later than the kill.
     """
     sending = [kill for kill in kills if kill.name in ENDS_SENDS]
-    found: Counter[Kill | None] = Counter()
+    found: list[Repeat] = []
     latest: dict[int, int] = {}
     for one in received:
         before_us = latest.get(one.position)
         latest[one.position] = one.received_us
         if before_us is not None:
-            found[next((kill for kill in sending if kill.at_us + slack_us >= before_us), None)] += 1
-    return dict(found)
+            between = (kill for kill in sending if before_us - slack_us <= kill.at_us <= one.received_us)
+            kill = next(between, None)
+            found.append(Repeat(kill, kill.at_us - before_us if kill is not None else 0))
+    return found

@@ -33,13 +33,24 @@ class Promise(Protocol):
         """Check that everything below a committed offset is accounted for, and that the offset has not decreased."""
 
 
+class OutOfRange(MemoryMessage):
+    """Error that the client returns in place of a record, because the log has none at the committed offset."""
+
+    def error(self) -> Any:
+        return KafkaError(KafkaError._AUTO_OFFSET_RESET, "no previously committed offset is available")
+
+
 class MemoryKafka:
-    """In-memory topics. A topic has one partition unless `partitions` says otherwise."""
+    """In-memory topics. A topic has one partition unless `partitions` says otherwise.
+
+    out_of_range: places that have no record at the committed offset
+    """
 
     def __init__(self, promise: Promise) -> None:
         self.logs: defaultdict[Place, list[MemoryMessage]] = defaultdict(list)
         self.partitions: defaultdict[str, int] = defaultdict(lambda: 1)
         self.committed: dict[Place, tuple[int, str]] = {}
+        self.out_of_range: set[Place] = set()
         self._promise = promise
 
     def append(
@@ -146,7 +157,9 @@ class MemoryGroupConsumer:
     def _take(self, limit: int) -> list[MemoryMessage]:
         found: list[MemoryMessage] = []
         for place, position in self._positions.items():
-            if place not in self._paused:
+            if place not in self._paused and place in self._kafka.out_of_range:
+                found.append(OutOfRange(place[1], position, b"", [], topic=place[0]))
+            elif place not in self._paused:
                 some = self._kafka.logs[place][position : position + limit - len(found)]
                 self._positions[place] += len(some)
                 found += some

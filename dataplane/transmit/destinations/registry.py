@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from typing import Final
 
 import msgspec
 
@@ -18,7 +17,6 @@ from dataplane.transmit.http.secrets import OpenedSecrets, open_secrets
 from dataplane.transmit.policy.limits import lane_share
 
 _NOWHERE = HttpDestination(url="")
-SHUT_S: Final = 120.0  # a breaker opens for at most a minute: a longer time comes from a wrong clock
 
 
 class TargetRegistry:
@@ -120,7 +118,7 @@ def _apply_signal(target: DestinationTarget, signal: DestinationSignal) -> None:
             target.breaker.close(now_s)
     elif target.breaker.state == "closed" and (signal.until_us > now_us or target.lane_share.prober):
         # A prober also adopts an opening whose time is over: one lane has to probe, and to publish the recovery.
-        target.breaker.adopt_open(now_s, now_s + min((signal.until_us - now_us) / 1_000_000, SHUT_S))
+        target.breaker.adopt_open(now_s, now_s + (signal.until_us - now_us) / 1_000_000)
         target.opened_us = signal.at_us
         target.is_close_unpublished = target.lane_share.prober
 

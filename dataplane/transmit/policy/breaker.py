@@ -68,7 +68,7 @@ class Breaker:
                 self._open(now_s, chance)
 
     def adopt_open(self, now_s: float, until_s: float) -> None:
-        """Adopt another lane's opening until `until_s`, limited to OPEN_CAP_S from now."""
+        """Adopt another lane's opening until `until_s`, limited to OPEN_CAP_S from now: its clock may be wrong."""
         if self.state == "closed":
             self.state = "open"
             self.until_s = min(until_s, now_s + OPEN_CAP_S)

@@ -19,10 +19,11 @@ from dataplane.ingest.journal import AckJournal
 from dataplane.ingest.problems import EventRejectedError
 from dataplane.ingest.replica import IngestReplica
 from dataplane.ingest.route import SourceRoute
+from dataplane.ledger.heartbeat import decode_heartbeat
 from dataplane.ledger.meta import META_HEADER, Headers, encode_meta
 from dataplane.ledger.units import partition_base
 from dataplane.ledger.usage import PipeUsage
-from dataplane.names import AUDIT_TOPIC
+from dataplane.names import AUDIT_TOPIC, HEARTBEAT_TOPIC
 from dataplane.plan import source_fields
 from dataplane.record_limits import ENVELOPE_BYTES, wire_bytes
 from dataplane.runtime.settings import settings_from
@@ -54,9 +55,13 @@ class SlowProducer:
 
     def __init__(self) -> None:
         self.waiting: list[Callable[[KafkaError | None, Place], None]] = []
+        self.heartbeats: list[bytes] = []
         self._due: list[tuple[KafkaError | None, Place]] = []
 
-    def produce(self, topic: str, _value: bytes, *record: Any, headers: object = None, **named: Any) -> None:
+    def produce(self, topic: str, value: bytes, *record: Any, headers: object = None, **named: Any) -> None:
+        if topic == HEARTBEAT_TOPIC:
+            self.heartbeats.append(value)
+            return
         assert headers or topic == AUDIT_TOPIC
         self.waiting.append(named["on_delivery"] if topic == AUDIT_TOPIC else record[2])
 
@@ -178,6 +183,8 @@ def test_replica_accepts_no_events_while_reports_to_the_ledger_are_late(
         readings = {reading.name: reading.value for reading in replica.readings()}
         assert readings["penstock_ingest_ready"] == 0
         assert readings["penstock_ingest_unreported_events"] == 2
+        replica._beat()
+        assert decode_heartbeat(producer.heartbeats[-1]).detail.startswith("reports to the ledger are not stored")
         replica._reporter.report_if_due(0)
         for report in producer.waiting:
             report(None, Place(0))

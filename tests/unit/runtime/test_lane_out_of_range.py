@@ -3,20 +3,18 @@
 from pathlib import Path
 from typing import Any, cast
 
-from confluent_kafka import KafkaError
+import pytest
 
+from dataplane.ledger.heartbeat import decode_heartbeat
+from dataplane.names import HEARTBEAT_TOPIC
 from dataplane.runtime.lanes.partitions import AssignedPartitions
 from dataplane.runtime.lanes.poison import PoisonTracker
 from dataplane.runtime.lanes.slots import PartitionSlots
+from dataplane.runtime.telemetry.heartbeat import HeartbeatSender
 from dataplane.tables.optional_files import OptionalFiles
+from tests.support.failing_lanes import ProcessWorld, in_memory
+from tests.support.memory_kafka import OutOfRange
 from tests.support.memory_lane import MemoryMessage
-
-
-class OutOfRange(MemoryMessage):
-    """Error message that the client returns in place of a record."""
-
-    def error(self) -> Any:
-        return KafkaError(KafkaError._AUTO_OFFSET_RESET, "no previously committed offset is available")
 
 
 class Paused:
@@ -38,5 +36,22 @@ def test_out_of_range_offset_stops_its_partition_and_the_others_continue(tmp_pat
     gone: Any = OutOfRange(0, 7, b"", [], topic="in")
     assert owned.admit([good[0], gone, good[1]]) == good
     assert consumer.places == [("in", 0)]
-    assert owned.trouble.startswith("in/0 stopped"), "the lane's heartbeat reports it"
+    assert owned.trouble.startswith("in/0 stopped")
     assert set(owned.windows) == {1}, "no offset of it can be committed"
+
+
+def test_lane_with_an_out_of_range_offset_reports_it_and_does_all_other_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(HeartbeatSender, "due", lambda _pulse: True)  # at every pass of the loop
+    world = ProcessWorld(tmp_path)
+    ingest = world.name("ingest")
+    world.kafka.partitions[ingest] = 2
+    world.kafka.out_of_range.add((ingest, 1))
+    with in_memory(world):
+        assert world.run_lane() == "drained"
+    world.check_done()
+    assert not world.broken
+    assert (ingest, 1) not in world.kafka.committed, "nothing is committed for it"
+    last = decode_heartbeat(world.kafka.logs[HEARTBEAT_TOPIC, 0][-1].value())
+    assert last.detail.startswith(f"{ingest}/1 stopped: ")

@@ -15,7 +15,8 @@ from tests.support.kill_schedule import (
     PROGRAMS,
     STARTS_AGAIN,
     Kill,
-    repeats_by_kill,
+    Repeat,
+    repeats_of,
     rounds,
     too_many_starts,
 )
@@ -71,13 +72,21 @@ def test_each_round_kills_every_target_once_in_an_order_given_by_the_seed():
 def test_repeat_belongs_to_the_first_kill_of_a_sending_process_after_the_first_delivery():
     kills = [kill("jvm", 100), kill("kafka", 200), kill("lane transmit-0", 300)]
     log = [received(1, 50), received(2, 250), received(1, 150), received(2, 310), received(3, 400)]
-    assert repeats_by_kill(log, kills, SLACK_US) == {kills[0]: 1, kills[2]: 1}
+    assert repeats_of(log, kills, SLACK_US) == [Repeat(kills[0], 50), Repeat(kills[2], 50)]
 
 
 def test_delivery_just_after_a_kill_may_still_be_repeated_because_of_it():
     kills = [kill("driver", 100)]
-    assert repeats_by_kill([received(1, 105), received(1, 150)], kills, SLACK_US) == {kills[0]: 1}
+    assert repeats_of([received(1, 105), received(1, 150)], kills, SLACK_US) == [Repeat(kills[0], -5)]
 
 
-def test_repeat_that_no_kill_explains_is_reported():
-    assert repeats_by_kill([received(1, 50), received(1, 60)], [kill("kafka", 100)], SLACK_US) == {None: 1}
+@pytest.mark.parametrize(
+    "kills",
+    [
+        pytest.param([kill("kafka", 55)], id="a kill of another process"),
+        pytest.param([kill("driver", 100)], id="a kill after the repeat"),
+        pytest.param([kill("driver", 30)], id="a kill before both"),
+    ],
+)
+def test_repeat_that_no_kill_explains_is_reported(kills: list[Kill]):
+    assert repeats_of([received(1, 50), received(1, 60)], kills, SLACK_US) == [Repeat(None, 0)]

@@ -14,6 +14,7 @@ from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, LagSet, OffsetMar
 from dataplane.ledger.facts import FactBook
 from dataplane.ledger.report_parts import encode_parts
 from dataplane.ledger.sequence_breaks import SequenceBreak
+from dataplane.ledger.usage import UsageReport
 from dataplane.names import AUDIT_TOPIC
 from dataplane.runtime.kafka import lane_producer
 from dataplane.runtime.producers.replaceable import ReplaceableProducer
@@ -83,13 +84,14 @@ class QueryLedgerReporter:
         breaks: list[SequenceBreak] | None = None,
         *,
         lags: list[LagSet] | None = None,
+        usage: UsageReport | None = None,
     ) -> None:
         """Store the audit records of a batch, one after the other. Raises ReportWriteError."""
         at_us = time.time_ns() // 1_000
         audit = AuditRecord(
             AUDIT_VERSION, self._cell, self._writer, kind, at_us, inputs, outputs, facts.take(), lags or []
         )
-        audit = msgspec.structs.replace(audit, breaks=breaks or [])
+        audit = msgspec.structs.replace(audit, breaks=breaks or [], usage=usage)
         for record in encode_parts(audit):
             self.produce(AUDIT_TOPIC, record, key=self._cell)
             self.await_stored()

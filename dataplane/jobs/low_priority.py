@@ -1,11 +1,14 @@
 """Lower CPU priority for batch work next to lanes, whose application, hosts and Python workers it shares."""
 
+import logging
 import os
 import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
+
+log = logging.getLogger("tasks")
 
 NICENESS: Final = 10  # added to that of the process: about a tenth of a lane's share of a CPU that both want
 _Result = TypeVar("_Result")
@@ -22,6 +25,10 @@ def at_low_priority(run: Callable[[], _Result]) -> _Result:
 
 
 def _lower_priority() -> None:
+    """Lower the priority of this thread; keep it where the system forbids the call, because the work is needed."""
     if sys.platform == "linux":
         thread = threading.get_native_id()
-        os.setpriority(os.PRIO_PROCESS, thread, min(19, os.getpriority(os.PRIO_PROCESS, thread) + NICENESS))
+        try:
+            os.setpriority(os.PRIO_PROCESS, thread, min(19, os.getpriority(os.PRIO_PROCESS, thread) + NICENESS))
+        except OSError as exc:
+            log.warning("a task keeps the priority of its process: %s", exc)

@@ -3,8 +3,9 @@
 It does not know Spark: `RunTasks` runs the tasks of a job.
 """
 
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -13,6 +14,7 @@ from dataplane.jobs.ledger_reporter import QueryLedgerReporter, ReportWriteError
 from dataplane.jobs.replay_gate import ReplayGate
 from dataplane.jobs.run_queue import RunQueue, RunState, now_us
 from dataplane.jobs.transmit_offsets import TransmitOffsets
+from dataplane.ledger.usage import PipeUsage, UsageReport
 from dataplane.plan import compile_plan
 from dataplane.plan.masked_fields import MaskedField, masked_fields
 from dataplane.process.plans import PlanCache
@@ -37,8 +39,11 @@ from dataplane.tables.records import CellRecord, DestinationRecord, PlanRecord, 
 from dataplane.tables.replays import REPLAY_VERSION, ReplayProgress, encode_replay_progress, replay_progress_key
 from dataplane.tables.run_notes import error_text, expiry_note
 
+log = logging.getLogger("replays")
+
 KIND: Final = "replay"  # of audit records
 TABLES_S: Final = 5.0  # then a plan that lacks look-up tables tries again
+BY_LANE_S: Final = 600.0  # for which copies for a topic that does not store them are sent by lanes
 
 RunTasks = Callable[[list[ReplayTask]], list[TaskResult]]
 _State = RunState[ReplayRecord, ReplayProgress]
@@ -67,6 +72,7 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
         self._plans = PlanCache(table, fernet_keys)
         self._needs_salt: dict[tuple[str, int], bool] = {}
         self._masked: dict[str, frozenset[MaskedField]] = {}
+        self._by_lane_until_s: dict[tuple[str, str], float] = {}  # by pipe and destination
 
     def _read_progress(self, topic: str) -> dict[str, ReplayProgress]:
         return read_progress(self._reader, topic)
@@ -113,7 +119,8 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
         if len(facts) and not record.rehearsal:
             sent = any(result.units for result in results)
             outputs = self._reporter.highs(cell.topics["egress"]) if sent else []
-            self._reporter.report(facts, [], outputs, KIND, lags=[lag for result in results for lag in result.lags])
+            lags = [lag for result in results for lag in result.lags]
+            self._reporter.report(facts, [], outputs, KIND, lags=lags, usage=_usage(record.pipe, results))
         expired = expiry_note(max((result.expired_until_us for result in results), default=0))
         waits = next((result.waits for result in results if result.waits), "")
         after = merged(progress, results, now_us())
@@ -126,7 +133,8 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
         state.due_s = time.monotonic()
         if not record.rehearsal:
             state.due_s += pause_s(units, rate_per_s, state.due_s - began_s)
-        errors = [result.error for result in results if result.error]
+        self._send_by_lane(record.pipe, results)
+        errors = [result.error for result in results if result.error and not result.unwritable]
         if errors:
             raise ReportWriteError("; ".join(errors))
         state.failures = 0
@@ -142,7 +150,7 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
         salt = self._plans.salt(record.pipe) if self._does_need_salt(record) else b""
         masks = self._masks(record) if record.where else frozenset()
         current = self._destinations(record).values()
-        topics = tuple(one for one in current if one is not None and isinstance(one.to, TopicDestination))
+        topics = tuple(one for one in current if one is not None and self._does_write(one))
         return [
             ReplayTask(
                 record,
@@ -158,6 +166,21 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
             )
             for one, rate in ranges
         ]
+
+    def _send_by_lane(self, pipe: str, results: Sequence[TaskResult]) -> None:
+        """Let lanes send the copies for topics that do not store them: they retry, and dead-letter what is refused.
+
+        The tasks would repeat the copies of all other destinations, too, until the topic stores its own.
+        """
+        for result in results:
+            for destination in result.unwritable:
+                log.warning("lanes send the copies of %s for %s: %s", pipe, destination, result.error)
+                self._by_lane_until_s[pipe, destination] = time.monotonic() + BY_LANE_S
+
+    def _does_write(self, record: DestinationRecord) -> bool:
+        """Return True if tasks write the copies for this destination themselves."""
+        by_lane_until_s = self._by_lane_until_s.get((record.pipe, record.name), 0.0)
+        return isinstance(record.to, TopicDestination) and time.monotonic() >= by_lane_until_s
 
     def _rate(self, record: ReplayRecord) -> float:
         return record.rate_per_s if record.rehearsal else rate_of(record, self._destinations(record).values())
@@ -199,3 +222,9 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
                 return False
             self._needs_salt[key] = compile_plan(plan.spec).needs_salt
         return self._needs_salt[key]
+
+
+def _usage(pipe: str, results: Sequence[TaskResult]) -> UsageReport:
+    """Return the usage of a job: its CPU time, and the copies that it has written to topics."""
+    written, size_bytes = sum(one.written for one in results), sum(one.written_bytes for one in results)
+    return UsageReport(sum(one.cpu_us for one in results), 0, [PipeUsage(pipe, written, size_bytes, 1)])

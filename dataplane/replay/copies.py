@@ -1,7 +1,8 @@
 """Copies of events: their envelope and headers, and their records on egress or on the topics that are destinations."""
 
 import time
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +20,7 @@ from dataplane.plan.stage import StageError
 from dataplane.plan.through import EndedUnit
 from dataplane.process.item import child_headers
 from dataplane.record_limits import BODY_BYTES
-from dataplane.replay.topic_copies import CopyParts, TopicCopies
+from dataplane.replay.topic_copies import CopyParts, TopicCopies, WrittenCopy
 from dataplane.runtime.clock import SteadyClock
 from dataplane.runtime.producers.tracked_producer import (
     ANY_PARTITION,
@@ -32,12 +33,20 @@ from dataplane.tables.records import ReplayRecord, TopicRecord
 MOST_UNITS: Final = 10_000  # in flight; of one event there may be more
 MOST_BYTES: Final = 16 * 1024 * 1024
 GROUP_UNITS: Final = 200  # of events that share a group of records
+GROUP_US: Final = 5_000  # age at which a group is closed, so that the time at which it is stored is known
 STAMP_US: Final = 1_000  # copies that depart within this time share a stopwatch
 STORED_S: Final = 30.0
 
 
 class NotStoredError(Exception):
-    """Copies are not stored, or that is unknown: the task's range is read again."""
+    """Copies are not stored, or that is unknown: the task's range is read again.
+
+    topics: destinations' topics that cause it; empty if the cause is another one
+    """
+
+    def __init__(self, reason: str, topics: Iterable[str] = ()) -> None:
+        super().__init__(reason)
+        self.topics = frozenset(topics)
 
 
 class IngestedEvent(NamedTuple):
@@ -64,15 +73,13 @@ def copy_meta(record: ReplayRecord, meta: MessageMeta, position: int, stored_ms:
 class _Group(Struct, eq=False):
     """Group of records of one topic, which are stored together; the token of its ProduceGroup.
 
-    began_us:  when the first one was produced; Unix time in microseconds
-    delivered: envelopes of the copies that are delivered when the group is stored
+    delivered: copies that are delivered when the group is stored
     """
 
     topic: str
-    began_us: int
     units: int = 0
     size_bytes: int = 0
-    delivered: list[MessageMeta] = field(default_factory=list)
+    delivered: list[WrittenCopy] = field(default_factory=list)
     records: Any = None  # the ProduceGroup
 
 
@@ -92,6 +99,8 @@ class CopyProducer:
         self._topics, self._clock = topics, clock
         self._units = self._bytes = 0  # in flight
         self._groups: dict[str, _Group] = {}  # open ones, by topic
+        self._opened_us = 0  # when the first of them was opened, or an earlier one; Unix time in microseconds
+        self._unstored: Counter[str] = Counter()  # groups with records that are not stored, by topic
         self._stopwatch, self._stamped_us = b"", 0
         self._prefixes: dict[str, bytes] = {}  # of keys, by destination
 
@@ -114,9 +123,24 @@ class CopyProducer:
                     refused.append(EndedUnit(transform_node(meta.destination), "dead", Cause.TOO_LARGE, meta.child))
                 except StageError as exc:
                     refused.append(EndedUnit(transform_node(meta.destination), "dead", exc.cause, meta.child))
+            if self._groups and now_us - self._opened_us > GROUP_US:
+                self._close_groups()
+                self._collect(0.0)
         except ProducerFencedError as exc:
-            raise NotStoredError(str(exc)) from exc
+            raise self._refused(exc) from exc
         return refused
+
+    def wait(self, seconds: float) -> None:
+        """Wait, and settle the copies that are stored meanwhile. Raises NotStoredError."""
+        until_s = time.monotonic() + seconds
+        if seconds * 1_000_000 > GROUP_US:
+            self._close_groups()
+            try:
+                while self._units and (left_s := until_s - time.monotonic()) > 0:
+                    self._collect(left_s)
+            except ProducerFencedError as exc:
+                raise self._refused(exc) from exc
+        time.sleep(max(0.0, until_s - time.monotonic()))
 
     def flush(self) -> None:
         """Wait until all copies are stored. Raises NotStoredError."""
@@ -143,7 +167,7 @@ class CopyProducer:
             record = self._topics.record(CopyParts(meta, carried, key, body))
             group = self._open_group(record.topic, now_us)
             group.records.send(record.value, record.key, ANY_PARTITION, record.headers)
-            group.delivered.append(meta)
+            group.delivered.append(WrittenCopy(meta, now_us, len(body)))
         else:
             origin = event.partition % self._egress.partitions
             partition = origin if key is None or meta.source in self._spread else ANY_PARTITION
@@ -160,7 +184,10 @@ class CopyProducer:
         """Return the open group of a topic: one for each event would cost more than the records."""
         group = self._groups.get(topic)
         if group is None:
-            group = self._groups[topic] = _Group(topic, now_us)
+            if not self._groups:
+                self._opened_us = now_us
+            group = self._groups[topic] = _Group(topic)
+            self._unstored[topic] += 1
             group.records = self._tracked.begin_group(topic, group)
         return group
 
@@ -185,17 +212,26 @@ class CopyProducer:
             try:
                 has_stored = self._collect(0.05)
             except ProducerFencedError as exc:
-                raise NotStoredError(str(exc)) from exc
+                raise self._refused(exc) from exc
             if has_stored:
                 deadline_s = time.monotonic() + STORED_S
             elif time.monotonic() > deadline_s:
-                raise NotStoredError(f"no copy was stored within {STORED_S:g} s")
+                raise self._not_stored(f"no copy was stored within {STORED_S:g} s", +self._unstored)
+
+    def _refused(self, error: ProducerFencedError) -> NotStoredError:
+        topic = self._tracked.refused_topic
+        return self._not_stored(str(error), [topic] if topic else [])
+
+    def _not_stored(self, reason: str, topics: Collection[str]) -> NotStoredError:
+        """Return the error. If egress does not store records either, no destination's topic is the cause."""
+        return NotStoredError(reason, () if self._egress.name in topics else topics)
 
     def _collect(self, wait_s: float) -> bool:
         """Settle the groups that have been stored; return True if there was one. Raises ProducerFencedError."""
         stored = self._tracked.collect(wait_s)
         for group in stored:
             self._units, self._bytes = self._units - group.units, self._bytes - group.size_bytes
+            self._unstored[group.topic] -= 1
             if group.delivered:
-                self._topics.note_stored(group.delivered, group.began_us, self._clock.now_us())
+                self._topics.note_stored(group.delivered, self._clock.now_us())
         return bool(stored)

@@ -27,7 +27,10 @@ class TaskResult(Struct):
     facts:   positions as a serialized 64-bit roaring bitmap, by the key of the fact
     lags:    timing of the copies that are delivered
     expired_until_us: ingest time of the first event after a gap that retention has left; 0 without a gap
+    written, written_bytes: copies for topics that are stored, and the size of their bodies
+    cpu_us:  CPU time of the task's thread, in microseconds
     error:   reason why the task ended early, for the log; what it reached counts
+    unwritable: destinations whose topics do not store copies, which is the error
     waits:   reason why the plan cannot run on this host yet, for people
     crashed: True if the process of the task has ended several times
     """
@@ -44,7 +47,11 @@ class TaskResult(Struct):
     facts: dict[FactKey, bytes] = field(default_factory=dict)
     lags: list[LagSet] = field(default_factory=list)
     expired_until_us: int = 0
+    written: int = 0
+    written_bytes: int = 0
+    cpu_us: int = 0
     error: str = ""
+    unwritable: tuple[str, ...] = ()
     waits: str = ""
     crashed: bool = False
 

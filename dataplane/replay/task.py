@@ -14,7 +14,7 @@ from msgspec import Struct
 from dataplane.expr import CostLimitError, EvaluationError
 from dataplane.ledger.meta import Headers, MessageMeta, read_meta
 from dataplane.ledger.units import position_of
-from dataplane.names import PartitionKey, transform_node
+from dataplane.names import PartitionKey, output_topic, transform_node
 from dataplane.plan import CompiledPlan, StageError
 from dataplane.plan.masked_fields import MaskedField
 from dataplane.plan.through import EndedUnit, pass_through
@@ -78,7 +78,7 @@ class ReplayTaskRun:
 
     def run(self) -> TaskResult:
         """Run the task and return its result. Copies whose fate is unknown make the whole task count as not done."""
-        began_s = time.monotonic()
+        began_s, began_ns = time.monotonic(), time.thread_time_ns()
         try:
             self._read_until(began_s, began_s + TASK_S)
             if self._copies is not None:
@@ -86,13 +86,16 @@ class ReplayTaskRun:
         except NotStoredError as exc:
             if self._copies is not None:
                 self._copies.drop()
-            return TaskResult(self._place, self._task.range.first, error=str(exc))
+            unwritable = tuple(one.name for one in self._task.topics if output_topic(one.pipe, one.name) in exc.topics)
+            return TaskResult(self._place, self._task.range.first, error=str(exc), unwritable=unwritable)
         self.result.reached, self.result.read = self._reader.next, self._reader.read
         self.result.error = self._reader.error
         if self._copies is not None:
             self.result.ends = self._copies.ends
             self.result.facts = self._facts.serialized(self._topics)
             self.result.lags = self._topics.lags.take()
+            self.result.written, self.result.written_bytes = self._topics.units, self._topics.size_bytes
+        self.result.cpu_us = (time.thread_time_ns() - began_ns) // 1_000
         return self.result
 
     def _read_until(self, began_s: float, deadline_s: float) -> None:
@@ -103,9 +106,22 @@ class ReplayTaskRun:
         reader = self._reader
         for message in reader.messages(deadline_s):
             due_s = began_s + self._sent / self._task.units_per_s
-            if reader.read and not _wait_until(due_s, deadline_s):
+            if reader.read and not self._wait_until(due_s, deadline_s):
                 return
             self._take(message)
+
+    def _wait_until(self, due_s: float, deadline_s: float) -> bool:
+        """Wait until a time of the monotonic clock; return False at once if it, or the time now, is past the deadline.
+
+        Raises NotStoredError.
+        """
+        now_s = time.monotonic()
+        if now_s >= deadline_s or due_s >= deadline_s:
+            return False
+        if due_s > now_s:  # a sleep of no time, too, would be a system call for each event
+            wait = time.sleep if self._copies is None else self._copies.wait
+            wait(due_s - now_s)
+        return True
 
     def _take(self, message: Message) -> None:
         """Run one record of the ingest topic, if the replay selects it. Raises NotStoredError."""
@@ -157,13 +173,3 @@ class ReplayTaskRun:
             self._facts.sent(position, meta.destination, meta.child)
             result.units[meta.destination] = result.units.get(meta.destination, 0) + 1
             result.size_bytes += len(made)
-
-
-def _wait_until(due_s: float, deadline_s: float) -> bool:
-    """Wait until a time of the monotonic clock; return False at once if it, or the time now, is past the deadline."""
-    now_s = time.monotonic()
-    if now_s >= deadline_s or due_s >= deadline_s:
-        return False
-    if due_s > now_s:  # a sleep of no time, too, would be a system call for each event
-        time.sleep(due_s - now_s)
-    return True

@@ -4,7 +4,7 @@ Through a lane, a replay to a topic would be as fast as the lane, and new events
 """
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -28,10 +28,19 @@ class CopyParts(Struct):
     body: bytes
 
 
+class WrittenCopy(NamedTuple):
+    """Copy whose record was produced at `began_us` (Unix time, microseconds). `size_bytes`: of its body."""
+
+    meta: MessageMeta
+    began_us: int
+    size_bytes: int
+
+
 class TopicCopies:
     """Records of a task's copies for topics, and the timing of those that are stored.
 
-    lags: as a transmit lane reports them
+    lags:              as a transmit lane reports them
+    units, size_bytes: copies that are stored, and the size of their bodies
     """
 
     def __init__(self, topics: Iterable[DestinationRecord]) -> None:
@@ -39,6 +48,7 @@ class TopicCopies:
         makers = ((one.name, topic_maker(one)) for one in topics)
         self._makers: dict[str, TopicMaker] = {name: maker for name, maker in makers if maker is not None}
         self.lags = LagBook()
+        self.units = self.size_bytes = 0
 
     def __contains__(self, destination: object) -> bool:
         return destination in self._makers
@@ -47,10 +57,11 @@ class TopicCopies:
         """Return the record of a copy. Raises StageError if it cannot be encoded."""
         return self._makers[copy.meta.destination](copy)
 
-    def note_stored(self, metas: Iterable[MessageMeta], began_us: int, stored_us: int) -> None:
-        """Record the timing of copies whose writing took from `began_us` to `stored_us` (Unix time, microseconds)."""
-        took_us = max(0, stored_us - began_us)
-        for meta in metas:
+    def note_stored(self, copies: Iterable[WrittenCopy], stored_us: int) -> None:
+        """Record the timing of copies that are stored since `stored_us` (Unix time, microseconds)."""
+        for meta, began_us, size_bytes in copies:
+            self.units, self.size_bytes = self.units + 1, self.size_bytes + size_bytes
+            took_us = max(0, stored_us - began_us)
             spent_us = spent_until(meta, began_us)
             if spent_us is not None:
                 spent_us[_TRANSMIT] += took_us

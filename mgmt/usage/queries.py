@@ -11,7 +11,8 @@ from mgmt.models import Pipe, Tenant, Usage
 
 RANGES: Final[Mapping[str, int]] = {"7d": 7, "30d": 30, "90d": 90}
 DEFAULT_RANGE: Final = "7d"
-_IN, _OUT = Q(kind="ingest"), Q(kind__startswith="transmit")
+_IN = Q(kind="ingest")
+_OUT = Q(kind__startswith="transmit") | Q(kind="replay")  # a replay writes the copies for topics itself
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class UsageTotals:
     events, in_bytes:    accepted at ingest
     runs:                messages that process lanes processed, including repeats
     attempts, out_bytes: delivery attempts, including failed ones, and the bytes of their bodies
-    cpu_us:              CPU time of ingest and of all lanes, in microseconds
+    cpu_us:              CPU time of ingest, all lanes and the tasks of replays, in microseconds
     refused:             events over the tenant's quota; a request refused before it was read counts as one
     """
 

@@ -13,7 +13,7 @@ class AmountOut(serializers.Serializer[Any]):
     runs = serializers.IntegerField(help_text="Messages that process lanes ran through the steps, including repeats.")
     attempts = serializers.IntegerField(help_text="Delivery attempts, including failed ones.")
     out_bytes = serializers.IntegerField(help_text="Bytes of the bodies sent in these attempts.")
-    cpu_us = serializers.IntegerField(help_text="CPU time of ingest and all lanes, in microseconds.")
+    cpu_us = serializers.IntegerField(help_text="CPU time of ingest, all lanes and replays, in microseconds.")
     refused = serializers.IntegerField(
         help_text="Events refused because of the tenant's quota; a request refused before it was read counts as one."
     )

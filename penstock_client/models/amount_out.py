@@ -22,7 +22,7 @@ class AmountOut:
         runs (int): Messages that process lanes ran through the steps, including repeats.
         attempts (int): Delivery attempts, including failed ones.
         out_bytes (int): Bytes of the bodies sent in these attempts.
-        cpu_us (int): CPU time of ingest and all lanes, in microseconds.
+        cpu_us (int): CPU time of ingest, all lanes and replays, in microseconds.
         refused (int): Events refused because of the tenant's quota; a request refused before it was read counts as one.
     """
 

@@ -17,7 +17,7 @@ from dataplane.ledger.meta import Headers
 from dataplane.names import AUDIT_TOPIC
 from dataplane.record_limits import CLIENT_MAX_BYTES, wire_bytes
 from tests.support.memory_lane import MemoryMessage
-from tests.support.memory_topics import End
+from tests.support.memory_topics import End, OutOfRange
 from tests.support.reports import Report
 
 Place = tuple[str, int]
@@ -31,13 +31,6 @@ class Promise(Protocol):
 
     def committed(self, place: Place, offset: int, before: int) -> None:
         """Check that everything below a committed offset is accounted for, and that the offset has not decreased."""
-
-
-class OutOfRange(MemoryMessage):
-    """Error that the client returns in place of a record, because the log has none at the committed offset."""
-
-    def error(self) -> Any:
-        return KafkaError(KafkaError._AUTO_OFFSET_RESET, "no previously committed offset is available")
 
 
 class MemoryKafka:

@@ -32,20 +32,15 @@ class End(MemoryMessage):
 
 
 class OutOfRange(MemoryMessage):
-    """Error of a reader that was assigned an offset outside the log."""
+    """Error that a client returns in place of a record, because the log has none at its offset."""
 
     def error(self) -> Any:
-        return _OutOfRangeError()
+        return KafkaError(KafkaError._AUTO_OFFSET_RESET, "no previously committed offset is available")
 
 
 class _EndError:
     def code(self) -> int:
         return int(KafkaError._PARTITION_EOF)
-
-
-class _OutOfRangeError:
-    def code(self) -> int:
-        return int(KafkaError._AUTO_OFFSET_RESET)
 
 
 class MemoryTopics:

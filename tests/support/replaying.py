@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, Final
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 from pyroaring import BitMap64
 
 from dataplane.jobs.group_offsets import GroupOffsets
@@ -21,6 +21,7 @@ from dataplane.tables.records import CellRecord, DestinationRecord, ReplayRecord
 from tests.support.memory_kafka import MemoryKafka, MemoryKafkaProducer
 from tests.support.memory_lane import MemoryMessage
 from tests.support.memory_topics import End, OutOfRange
+from tests.support.reports import Report
 
 CELL: Final = "c1"
 PIPE: Final = "p"
@@ -111,9 +112,39 @@ class GroupReader:
         """Do nothing: no resource is open."""
 
 
+class WorldProducer(MemoryKafkaProducer):
+    """Producer to a ReplayWorld, some of whose topics may refuse or never store records."""
+
+    def __init__(self, world: "ReplayWorld") -> None:
+        super().__init__(world.kafka)
+        self._world = world
+
+    def poll(self, _timeout: float) -> int:
+        queue, reported = list(self._queue), 0
+        self._queue.clear()
+        for record in queue:
+            topic, on_delivery = record[0], record[-1]
+            if topic in self._world.silent:
+                self._queue.append(record)
+            elif topic in self._world.refused:
+                on_delivery(self._world.refused[topic], None)
+            else:
+                place = self._kafka.append(*record[:-1])
+                reported += 1
+                if on_delivery is not None:
+                    on_delivery(None, Report(*place))
+        return reported
+
+    def purge(self) -> None:
+        """Drop the records that are not stored."""
+        self._queue.clear()
+
+
 class ReplayWorld:
     """Topics of one cell, and the offsets of its lanes.
 
+    refused:  error of the delivery reports of topics that refuse records
+    silent:   topics whose records are neither stored nor refused
     lows:     low watermarks, by topic partition
     delivers: by group, True while it commits all records; otherwise its offsets are `stuck`, or unknown
     """
@@ -123,6 +154,8 @@ class ReplayWorld:
         for topic in TOPICS.values():
             self.kafka.partitions[topic.name] = topic.partitions
         self.lows: dict[tuple[str, int], int] = {}
+        self.refused: dict[str, KafkaError] = {}
+        self.silent: set[str] = set()
         self.cell = CellRecord(CELL, 1, 1, {"transmit": 1, "transmit-slow": 1}, TOPICS)
         self.delivers: defaultdict[str, bool] = defaultdict(lambda: True)
         self.stuck: dict[str, int] = {}
@@ -139,7 +172,7 @@ class ReplayWorld:
 
     def producer(self) -> MemoryKafkaProducer:
         """Return a new producer."""
-        return MemoryKafkaProducer(self.kafka)
+        return WorldProducer(self)
 
     def ingest(
         self, number: int, body: bytes = b"{}", *, partition: int = 0, key: bytes | None = None, **more: Any

@@ -89,7 +89,8 @@ class ProduceGroup:
 class TrackedProducer:
     """Producer that returns a token for each record or group of records once it is stored.
 
-    in_flight: groups with records that are not stored yet; a single record counts as a group
+    in_flight:     groups with records that are not stored yet; a single record counts as a group
+    refused_topic: topic that refused a record of a group; "" if none did
     """
 
     def __init__(self, producer: Producer) -> None:
@@ -99,6 +100,7 @@ class TrackedProducer:
         self._dead = ""
         self._highs: dict[str, dict[int, int]] = {}
         self.in_flight = 0
+        self.refused_topic = ""
 
     def begin_group(self, topic: str, token: Any) -> ProduceGroup:
         """Return a group for many records under one token; close it after the last one."""
@@ -171,6 +173,7 @@ class TrackedProducer:
             self._refusals.requeue(token, error.str(), time.monotonic())
         else:
             self._dead = self._dead or f"{topic}: {error.str()}"
+            self.refused_topic = self.refused_topic or ("" if error.fatal() else topic)
 
     def wait(self) -> None:
         """Wait for delivery reports because the client's queue is full. Raises ProducerFencedError."""

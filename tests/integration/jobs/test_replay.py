@@ -10,6 +10,7 @@ import pytest
 
 from controlplane.compute.processes import members, signal_all
 from dataplane.ledger.bins import Bin
+from dataplane.names import REPLAY_ID_PREFIX
 from dataplane.replay.progress_log import read_progress
 from dataplane.retrier.redriver import place_reader
 from dataplane.tables.records import ReplayRecord
@@ -84,6 +85,33 @@ def test_every_event_is_delivered_once_more_although_the_application_is_killed(p
     assert after.at("crm", Bin.DELIVERED) == positions
 
 
+@pytest.mark.long
+@pytest.mark.timeout(1_500)
+def test_topic_that_is_gone_delays_no_copies_for_other_destinations_and_its_own_are_retried(plane: DataPlane):
+    pipe, run = "half-gone", f"{REPLAY_ID_PREFIX}half"
+    key = plane.add_pipe(pipe, {"crm": {"url": plane.receiver.url("/half")}, "feed": {"type": "topic"}})
+    since_us = time.time_ns() // 1_000
+    positions = sent(plane, key)
+    until(lambda: len(plane.receiver.got["/half"]) >= EVENTS, "the originals", PATIENCE_S)
+    until_us = time.time_ns() // 1_000
+    version, cell = plane.cluster.version(), plane.cluster.cell
+    span = (since_us, until_us, until_us // 60_000_000)
+    plane.cluster.publish(ReplayRecord(run, version, cell, pipe, 1, ["crm", "feed"], *span, 2 * RATE, "running"))
+    until(lambda: is_done(plane, run), "the end of the replay", PATIENCE_S, seen=lambda: progress(plane, run))
+
+    def is_accounted() -> bool:
+        account = plane.whole(run)
+        return account.at("crm", Bin.DELIVERED) == account.at("feed", Bin.RETRYING) == positions
+
+    until(is_accounted, "the account of the replay", PATIENCE_S, seen=lambda: plane.whole(run))
+    copies = Counter(one.id for one in plane.receiver.got["/half"] if "penstock-replay" in one.headers)
+    assert len(copies) == EVENTS
+    assert copies.total() <= EVENTS + JOB_UNITS, "one job is repeated"
+    found = progress(plane, run)
+    assert found is not None
+    assert (found.error, found.units) == ("", {"crm": EVENTS, "feed": EVENTS})
+
+
 def sent(plane: DataPlane, key: str) -> set[str]:
     """Send the events and return their positions."""
     positions: set[str] = set()
@@ -102,18 +130,18 @@ def requests(plane: DataPlane, *, copies: bool) -> list[Received]:
     return [one for one in list(plane.receiver.got["/crm"]) if ("penstock-replay" in one.headers) == copies]
 
 
-def progress(plane: DataPlane) -> ReplayProgress | None:
+def progress(plane: DataPlane, run: str = REPLAY) -> ReplayProgress | None:
     """Return the newest stored progress of the replay."""
     reader = place_reader(plane.broker.address)
     try:
-        return read_progress(reader, plane.cluster.topics["signals"].name).get(REPLAY)
+        return read_progress(reader, plane.cluster.topics["signals"].name).get(run)
     finally:
         reader.close()
 
 
-def is_done(plane: DataPlane) -> bool:
+def is_done(plane: DataPlane, run: str = REPLAY) -> bool:
     """Return True if the replay has ended."""
-    found = progress(plane)
+    found = progress(plane, run)
     return found is not None and found.done
 
 

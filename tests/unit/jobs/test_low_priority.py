@@ -42,6 +42,14 @@ def test_priority_of_a_process_that_has_the_lowest_is_not_raised(monkeypatch: py
     assert set_ == [19]
 
 
+def test_function_runs_where_the_system_forbids_to_change_a_priority(monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "setpriority", refuse)
+    assert at_low_priority(lambda: 7) == 7
+
+
 def test_exception_of_the_function_is_raised():
     with pytest.raises(ZeroDivisionError):
         at_low_priority(lambda: 1 // 0)

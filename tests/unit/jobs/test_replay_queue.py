@@ -7,16 +7,17 @@ from typing import Any
 
 import msgspec
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from cryptography.fernet import Fernet
 
 from dataplane.jobs import run_queue
 from dataplane.jobs.ledger_reporter import QueryLedgerReporter
+from dataplane.jobs.replay_queue import BY_LANE_S
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.meta import read_meta
 from dataplane.ledger.replay_buckets import replay_bucket
 from dataplane.ledger.units import format_position, position_of
-from dataplane.names import AUDIT_TOPIC
+from dataplane.names import AUDIT_TOPIC, output_topic
 from dataplane.replay.decisions import FAILED, PAUSED
 from dataplane.replay.result import TaskResult
 from dataplane.replay.task import ReplayTask
@@ -388,3 +389,47 @@ def test_condition_does_not_see_what_the_pipe_masks(table: ControlTable, world: 
     stored = driver.stored()
     assert stored is not None
     assert (stored.asked, stored.failed) == (0, 0)
+
+
+FEED = output_topic(PIPE, "feed")
+BOTH: dict[str, Any] = {
+    "sources": {"shop": {}},
+    "destinations": {"crm": SPEC["destinations"]["crm"], "feed": {"type": "topic"}},
+}
+
+
+def test_lanes_send_the_copies_for_a_topic_that_is_gone_and_those_of_others_are_not_repeated(world: ReplayWorld):
+    driver = ReplayDriver(world, table_of(BOTH))
+    driver.records["rep_1"] = replay(destinations=["crm", "feed"])
+    world.refused[FEED] = KafkaError(KafkaError._UNKNOWN_TOPIC)
+    driver.run_all()
+    copies = Counter((meta.destination, meta.id) for meta in (read_meta(m.headers()) for m in world.copies()))
+    assert {copies["feed", f"m{number}"] for number in range(EVENTS)} == {1}
+    assert {copies["crm", f"m{number}"] for number in range(EVENTS)} <= {1, 2}, "only the failed job is repeated"
+    progress = driver.stored()
+    assert progress is not None
+    assert (progress.done, progress.error, progress.units) == (True, "", {"crm": EVENTS, "feed": EVENTS})
+    assert account(world).count(Bin.QUEUED) == 2 * EVENTS
+
+
+def test_tasks_write_to_a_topic_again_after_a_while(world: ReplayWorld, monkeypatch: pytest.MonkeyPatch):
+    driver = ReplayDriver(world, table_of(BOTH))
+    driver.records["rep_1"] = replay(destinations=["feed"])
+    world.refused[FEED] = KafkaError(KafkaError._UNKNOWN_TOPIC)
+    driver.run_all()
+    record = driver.table.destination(PIPE, "feed")
+    assert record is not None
+    assert not driver.queue._does_write(record)
+    later_s = time.monotonic() + BY_LANE_S
+    monkeypatch.setattr("time.monotonic", lambda: later_s)
+    assert driver.queue._does_write(record)
+
+
+def test_copies_on_topics_are_in_the_usage_of_the_pipe(world: ReplayWorld):
+    driver = ReplayDriver(world, table_of(BOTH))
+    driver.records["rep_1"] = replay(destinations=["crm", "feed"])
+    driver.run_all()
+    found = [one for audit in world.audits() if audit.usage is not None for one in audit.usage.pipes]
+    assert {one.pipe for one in found} == {PIPE}
+    assert (sum(one.units for one in found), sum(one.size_bytes for one in found)) == (EVENTS, EVENTS * len(b"{}"))
+    assert {audit.kind for audit in world.audits() if audit.usage is not None} == {"replay"}

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 
 from dataplane.causes import Cause
 from dataplane.ledger.bins import Bin
@@ -22,9 +23,8 @@ from dataplane.schemas.types import SchemaType
 from dataplane.spec import AvroEncoding, HttpDestination, TopicDestination, parse_pipe_spec
 from dataplane.tables.records import DestinationRecord, RegisteredSchema
 from dataplane.transmit.records.storage_records import record_maker
-from tests.support.memory_kafka import MemoryKafkaProducer
 from tests.support.memory_lane import MemoryMessage
-from tests.support.replaying import PIPE, ReplayWorld, account_of, replay, task_of
+from tests.support.replaying import EGRESS, PIPE, ReplayWorld, account_of, replay, task_of
 
 FEED = output_topic(PIPE, "feed")
 TOPIC: dict[str, Any] = {"type": "topic"}
@@ -39,17 +39,14 @@ def feed(schema: RegisteredSchema | None = None, **to: Any) -> DestinationRecord
 
 
 def ran(
-    world: ReplayWorld, *topics: DestinationRecord, to: dict[str, Any] | None = None, producer: Any = None
+    world: ReplayWorld, *topics: DestinationRecord, to: dict[str, Any] | None = None, rate_per_s: float = 1e9
 ) -> TaskResult:
     destinations = to or {"feed": TOPIC}
     spec = parse_pipe_spec({"sources": {"shop": {}}, "destinations": destinations})
     end = len(world.kafka.logs["penstock.c1.ingest.g1", 0])
-    task = task_of(replay(destinations=list(destinations)), spec, end, topics=topics)
+    task = task_of(replay(destinations=list(destinations), rate_per_s=rate_per_s), spec, end, topics=topics)
     rows = TenantRows(NoLookupTables(), "t")
-    run = ReplayTaskRun(
-        task, compile_plan(spec), world.reader(), world.producer() if producer is None else producer, rows
-    )
-    return run.run()
+    return ReplayTaskRun(task, compile_plan(spec), world.reader(), world.producer(), rows).run()
 
 
 def written(world: ReplayWorld) -> list[MemoryMessage]:
@@ -145,18 +142,47 @@ def test_copy_that_needs_a_lane_gets_one(record: DestinationRecord):
     assert not any(key.fact == Fact.DELIVERED for key in result.facts)
 
 
-def test_records_that_are_not_stored_make_the_whole_task_count_as_not_done(monkeypatch: pytest.MonkeyPatch):
+def test_time_of_a_copy_ends_when_it_is_stored_also_at_a_low_rate():
+    world = ReplayWorld()
+    for number in range(4):
+        world.ingest(number)
+    result = ran(world, feed(), rate_per_s=2.5)
+    (own,) = (LagSketch.decode(one.sketch) for one in result.lags if one.way == "own")
+    assert own.count == 4
+    assert own.max_us < 300_000, "the next copy follows after 400 ms"
+
+
+def test_stored_copies_and_their_bytes_are_counted_for_the_usage_of_the_pipe():
+    world = ReplayWorld()
+    for number in range(3):
+        world.ingest(number, b'{"n":1}')
+    result = ran(world, feed(), to={"feed": TOPIC, "crm": HTTP})
+    assert (result.written, result.written_bytes) == (3, 3 * len(b'{"n":1}'))
+    assert result.cpu_us > 0
+
+
+GONE = KafkaError(KafkaError._UNKNOWN_TOPIC)
+
+
+@pytest.mark.parametrize(
+    ("refused", "silent", "unwritable"),
+    [
+        pytest.param({FEED: GONE}, set(), ("feed",), id="the topic is gone"),
+        pytest.param({FEED: KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)}, set(), ("feed",), id="it refuses a record"),
+        pytest.param({}, {FEED}, ("feed",), id="it stores none"),
+        pytest.param({}, {FEED, EGRESS}, (), id="nothing is stored"),
+        pytest.param({EGRESS: GONE}, set(), (), id="egress is gone"),
+    ],
+)
+def test_records_that_are_not_stored_make_the_whole_task_count_as_not_done(
+    refused: dict[str, KafkaError], silent: set[str], unwritable: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(copies, "STORED_S", 0.2)
-
-    class SilentProducer(MemoryKafkaProducer):
-        def poll(self, _timeout: float) -> int:
-            return 0
-
-        def purge(self) -> None:
-            self._queue.clear()
-
     world = ReplayWorld()
     world.ingest(0)
-    result = ran(world, feed(), producer=SilentProducer(world.kafka))
+    world.refused, world.silent = refused, silent
+    result = ran(world, feed(), to={"feed": TOPIC, "crm": HTTP})
     assert (result.reached, result.facts, result.lags, result.units) == (0, {}, [], {})
-    assert (result.error, written(world)) == ("no copy was stored within 0.2 s", [])
+    assert (bool(result.error), result.unwritable) == (True, unwritable)
+    if not refused:
+        assert (result.error, written(world)) == ("no copy was stored within 0.2 s", [])

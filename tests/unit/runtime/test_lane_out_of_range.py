@@ -13,8 +13,8 @@ from dataplane.runtime.lanes.slots import PartitionSlots
 from dataplane.runtime.telemetry.heartbeat import HeartbeatSender
 from dataplane.tables.optional_files import OptionalFiles
 from tests.support.failing_lanes import ProcessWorld, in_memory
-from tests.support.memory_kafka import OutOfRange
 from tests.support.memory_lane import MemoryMessage
+from tests.support.memory_topics import OutOfRange
 
 
 class Paused:

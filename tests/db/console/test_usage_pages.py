@@ -70,6 +70,13 @@ def test_tenant_sees_the_usage_of_its_own_pipes(alices: Client, orders: Pipe, ot
     assert "7\u202f777" not in page
 
 
+def test_copies_that_a_replay_wrote_to_a_topic_are_attempts(alices: Client, orders: Pipe):
+    used(orders, "replay", 1, 100_000, 4_000_000)
+    page = alices.get("/usage/").content.decode()
+    assert "101\u202f350" in page
+    assert "41.0" in page, "total CPU seconds"
+
+
 def test_longer_range_includes_earlier_days(alices: Client, orders: Pipe):
     long_ago = str(today() - timedelta(days=10))
     assert f'<th scope="row">{long_ago}</th>' not in alices.get("/usage/").content.decode()

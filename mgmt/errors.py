@@ -138,7 +138,7 @@ class NothingToReplayError(ServiceError):
 
 
 class BackfillStartedError(ServiceError):
-    """The backfill has a replay, which is controlled like any other."""
+    """The backfill has already started; it is controlled like any other."""
 
     code = "backfill-started"
 

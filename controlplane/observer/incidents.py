@@ -23,6 +23,11 @@ OF_SENDERS: Final = (Cause.REJECTING, Cause.SEQUENCE_GAP)
 BLOCKED: Final = "lane-blocked"
 SILENT: Final = "control-plane-silent"
 IN_COMMON: Final = "Look for what they have in common on our side."
+BLOCKED_DO: Final = (
+    "If a topic refuses records, repair its size limit, disk or permissions; a lost offset needs "
+    "`manage.py lane_offsets`."
+)
+MOST_LANES: Final = 10  # that a mail names
 NOTHING_DONE: Final = (
     "Messages still flow and due work stays in Postgres, but nothing is changed or notified: check Redis, Celery beat "
     "and the workers."
@@ -39,13 +44,18 @@ def watch_incidents(now: datetime) -> int:
     recent = open_alerts().filter(last_at__gte=now - WITHIN).exclude(cause__in=OF_SENDERS)
     for cause, tenant in recent.values_list("cause", "pipe__tenant_id"):
         tenants[cause].add(tenant)
-    wide = {cause: len(found) for cause, found in tenants.items() if len(found) >= TENANTS} | _blocked(now)
+    wide = {cause: len(found) for cause, found in tenants.items() if len(found) >= TENANTS}
+    texts = dict.fromkeys(wide, IN_COMMON)
+    if lanes := _blocked_lanes(now):
+        wide[BLOCKED] = Pipe.objects.filter(cell__in={lane.cell for lane in lanes}).values("tenant").distinct().count()
+        named = [f"{lane.writer} of cell {lane.cell}: {lane.body['detail']}" for lane in lanes[:MOST_LANES]]
+        texts[BLOCKED] = "\n".join([BLOCKED_DO, *named])
     for incident in Incident.objects.filter(resolved_at=None).exclude(cause=SILENT):
         if incident.cause not in wide:
             _end(incident.cause, now)
         elif incident.tenants != wide[incident.cause]:
             Incident.objects.filter(id=incident.id).update(tenants=wide[incident.cause])
-    return sum(_open(cause, count, now, IN_COMMON) for cause, count in wide.items())
+    return sum(_open(cause, count, now, texts[cause]) for cause, count in wide.items())
 
 
 def watch_silence(now: datetime, watched_since: datetime) -> bool:
@@ -63,14 +73,13 @@ def watch_silence(now: datetime, watched_since: datetime) -> bool:
     return _open(SILENT, Tenant.objects.count(), now, f"{NOTHING_DONE} Overdue tasks: {tasks}.")
 
 
-def _blocked(now: datetime) -> dict[str, int]:
-    """Count the tenants with pipes in cells with a blocked lane: a topic refuses its records, or its input is gone."""
+def _blocked_lanes(now: datetime) -> list[Heartbeat]:
+    """Return the heartbeats of blocked lanes: a topic refuses their records, or their input is gone."""
     lanes = Heartbeat.objects.filter(at__gte=now - FRESH, kind__in=LANE_KINDS).exclude(body__detail="")
-    cells = dict(lanes.values_list("cell", "body__detail"))
-    tenants = Pipe.objects.filter(cell__in=cells).values("tenant").distinct().count()
-    for cell, detail in cells.items():
-        log.warning("lane blocked", cell=cell, detail=detail)
-    return {BLOCKED: tenants} if cells else {}
+    found = list(lanes.order_by("cell", "writer"))
+    for lane in found:
+        log.warning("lane blocked", cell=lane.cell, lane=lane.writer, detail=lane.body["detail"])
+    return found
 
 
 def _end(cause: str, now: datetime) -> None:
@@ -79,17 +88,23 @@ def _end(cause: str, now: datetime) -> None:
 
 
 def _open(cause: str, count: int, now: datetime, text: str) -> bool:
-    if Incident.objects.filter(cause=cause, resolved_at=None).exists():
+    """Open an incident unless one is open, and send its mail, again with the next call if the mail server refuses it.
+
+    Returns True if it was opened.
+    """
+    incident = Incident.objects.filter(cause=cause, resolved_at=None)
+    is_new = not incident.exists()
+    if is_new:
+        Incident.objects.bulk_create([Incident(cause=cause, tenants=count, opened_at=now)], ignore_conflicts=True)
+    if not incident.filter(told_at=None).update(told_at=now):
         return False
-    fresh = Incident(cause=cause, tenants=count, opened_at=now)
-    Incident.objects.bulk_create([fresh], ignore_conflicts=True)
-    if not Incident.objects.filter(cause=cause, resolved_at=None, told_at=None).update(told_at=now):
-        return False
-    log.error("incident", cause=cause, tenants=count, what=text)
+    if is_new:
+        log.error("incident", cause=cause, tenants=count, what=text)
     if settings.PENSTOCK_OPERATOR_MAIL:
         body = f"The cause {cause!r} is open at {count} tenants. {text}\n"
         try:
             send_mail(f"[Penstock] incident: {cause} at {count} tenants", body, None, [settings.PENSTOCK_OPERATOR_MAIL])
-        except (SMTPException, OSError) as exc:  # the incident is in the log and on the staff's page; continue
+        except (SMTPException, OSError) as exc:  # the incident is in the log and on the status board; continue
+            incident.update(told_at=None)
             log.warning("incident not mailed", cause=cause, error=str(exc))
-    return True
+    return is_new

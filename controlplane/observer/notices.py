@@ -24,6 +24,7 @@ from dataplane.causes import Cause
 from dataplane.spec.channels import has_secret_target
 from dataplane.transmit.http.sender import HttpRequest
 from mgmt.alerts.common_fields import in_words
+from mgmt.deliveries.causes import BY_CODE
 from mgmt.deliveries.presenters import alert_words
 from mgmt.models import Alert, AlertChannel, Notification
 from mgmt.tenancy.secrets import decrypt
@@ -151,6 +152,7 @@ def _mail(row: Notification) -> str:
     alert = row.alert
     context = {
         "alert": alert,
+        "cause": BY_CODE.get(alert.cause),
         "url": page_of(alert),
         "duration": timedelta(seconds=_duration_s(alert) or 0),
         "common": in_words(alert.details.get("common", ())),

@@ -41,15 +41,22 @@ NEXT_STEPS: Final[Mapping[ProblemKind, str]] = {
     ProblemKind.TASK_WAITING: "Check Kafka: the task continues as soon as the brokers answer.",
     ProblemKind.KAFKA_UNREACHABLE: "Start the brokers, or repair the network. Ingest answers 503 until then.",
     ProblemKind.KAFKA_DEGRADED: "Start the missing brokers, then watch the replicas catch up. Restart no other broker.",
-    ProblemKind.INGEST_SHORT: "Read the log of the missing replicas. The others accept events meanwhile.",
+    ProblemKind.INGEST_SHORT: "Read the log of the missing replicas. If others run, they accept events meanwhile.",
     ProblemKind.CELL_LOSS: "Change nothing on the cell. Open the lost messages, and compare the nodes.",
-    ProblemKind.CELL_FAILING: "Read the lane's exception in the driver's log. Roll back if a rollout preceded it.",
-    ProblemKind.CELL_BLOCKED: "Repair the topic that the lane names: its size limit, its disk or its permissions.",
+    ProblemKind.CELL_FAILING: (
+        "Read the lane's exception in the driver's log. Roll back on Releases if a rollout is in progress."
+    ),
+    ProblemKind.CELL_BLOCKED: (
+        "If a topic refuses records, repair its size limit, disk or permissions; a lost offset needs "
+        "`manage.py lane_offsets`."
+    ),
     ProblemKind.CELL_SILENT: "Read the driver's log. The keeper starts a lane that ended; check memory and disk.",
     ProblemKind.CELL_BEHIND: "Open Scaling: raise the maximum of lanes, or migrate the busiest pipe.",
     ProblemKind.CELL_UNKNOWN: "Check Kafka and the Observer: no process has sent a heartbeat to them.",
     ProblemKind.CELL_RECOVERING: "Wait: nothing is wrong at the moment, and the verdict follows.",
-    ProblemKind.CELL_NOT_STARTED: "Give the cell a release on Releases, then check that the keeper runs.",
+    ProblemKind.CELL_NOT_STARTED: (
+        "Check that the keeper runs. If the cell has no release, run `manage.py release`: it builds one and assigns it."
+    ),
     ProblemKind.INCIDENT: "Check what these tenants share: the network, DNS, proxies, and the last release.",
 }
 
@@ -115,9 +122,12 @@ def of_kafka(check: KafkaCheck | None, everyone: Affected) -> Iterable[Problem]:
     yield Problem(ProblemKind.KAFKA_DEGRADED, what, check.since, affected, "board", anchor="kafka")
 
 
-def of_ingest(wanted: int, running: int, everyone: Affected) -> Iterable[Problem]:
-    """Yield the lack of ingest replicas; customers notice it once none is left."""
-    if running < wanted:
+def of_ingest(wanted: int, running: int, everyone: Affected, *, is_observed: bool) -> Iterable[Problem]:
+    """Yield the lack of ingest replicas; customers notice it once none is left.
+
+    is_observed: heartbeats are stored; without that, nothing is known of any replica
+    """
+    if is_observed and running < wanted:
         what = f"{running} of {wanted} ingest replicas run"
         affected = None if running else everyone
         yield Problem(ProblemKind.INGEST_SHORT, what, None, affected, "scale_group", ("ingest", "ingest"))

@@ -8,7 +8,7 @@ from mgmt.deliveries.causes import BY_CODE
 
 CAUSES: Final[dict[str, str]] = {code: cause.words for code, cause in BY_CODE.items()}
 BINS: Final = {
-    "delivered": "a destination answered 2xx",
+    "delivered": "accepted by a destination",
     "filtered": "not selected for any destination",
     "duplicate": "repeat of an earlier event",
     "cancelled": "cancelled before delivery",

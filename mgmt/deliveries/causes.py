@@ -463,7 +463,7 @@ ALL: Final = (
     ),
     CauseText(
         Cause.REJECTING,
-        "events are rejected for several minutes",
+        "events have been rejected for several minutes",
         "Events of one sender keep failing the checks of ingest, such as the schema of their type: at least 20 within "
         "ten minutes, in at least three of these minutes. They are not processed. Those of a Kafka source are dead "
         "letters. The alert is resolved ten minutes after the last one.",

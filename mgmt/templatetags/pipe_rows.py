@@ -69,7 +69,7 @@ def _pipe_row(
         (heads["lag"], lags),
         (heads["delivered"], _figure(f"{of_range}#loss", delivered, spark(trend.shares, "Delivered", "share"))),
         ("Undelivered", _undelivered(line, links)),
-        ("Lost (sealed)", _count("bad" if line.lost_sealed else "zero", f"{of_range}#loss", line.lost_sealed)),
+        ("Lost (sealed minutes)", _count("bad" if line.lost_sealed else "zero", f"{of_range}#loss", line.lost_sealed)),
     )
     return (
         line.pipe.id,

@@ -86,7 +86,7 @@ class MemberView(View):
 
 
 class InvitationsView(View):
-    """Open invitations of a tenant. There are at most 100, and so no pages."""
+    """Pending invitations of a tenant. There are at most 100, and so no pages."""
 
     @operation("list_invitations", responses=answers(200, InvitationOut(many=True), "not-found"))
     def get(self, _request: Request, tenant: str) -> Response:

@@ -70,7 +70,7 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
     "second-factor-required": ProblemType(
         403,
         "A second factor is required",
-        "The account needs or has a second factor, so its password alone opens nothing. In the console, set one up on "
+        "The account needs or has a second factor, so its password alone is not enough. In the console, set one up on "
         "the account page; in programs, use an API token instead of the password.",
     ),
     "role-too-low": ProblemType(
@@ -137,7 +137,7 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
     "access-not-offered": ProblemType(
         409,
         "Look-up tables cannot be read directly here",
-        "The operator of this installation has set no public address of table queries. Read rows through the API.",
+        "The operator has not configured a public address for table queries. Read rows through the API.",
     ),
     "table-removed": ProblemType(409, "The look-up table was removed", "Create the table again, or use another one."),
     "destination-removed": ProblemType(
@@ -183,7 +183,7 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
     "nothing-to-replay": ProblemType(409, "There is no event to replay", "`detail` gives the reason and a remedy."),
     "backfill-started": ProblemType(
         409,
-        "The backfill has a replay",
+        "The backfill has already started",
         "`detail` names the replay. Pause, resume or abort it instead; after its end, repeat what failed.",
     ),
     "shadow-under-way": ProblemType(
@@ -191,7 +191,7 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
     ),
     "alert-not-open": ProblemType(409, "The alert is resolved, or its probe is in progress", "Read the alert again."),
     "nothing-to-send": ProblemType(
-        409, "The event leads to no request to this destination", "Send an event that reaches the destination."
+        409, "The event produces no request to this destination", "Send an event that reaches the destination."
     ),
     "nothing-to-probe": ProblemType(409, "There is no message to send as a probe", "Resume the destination instead."),
     "order-needed": ProblemType(
@@ -248,7 +248,7 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
     "idempotency-key-reused": ProblemType(
         422,
         "The Idempotency-Key belongs to a different request",
-        "A key stands for one method, path, query and body for 24 hours. Use a new key. Nothing was stored.",
+        "A key identifies one method, path, query and body for 24 hours. Use a new key. Nothing was stored.",
     ),
     "too-expensive": ProblemType(
         422,

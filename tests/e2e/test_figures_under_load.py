@@ -204,7 +204,7 @@ def check_home(reader: Reader) -> None:
     (line,) = [row for row in table(home, "Pipes") if row["Pipe"].split()[0] == reader.incident.name]
     assert number(line["Delivered (1 h)"].split()[0]) == total["bins"]["delivered"]
     assert number(line["Undelivered"]) == undelivered["messages"]
-    assert number(line["Lost (sealed)"]) == total["bins"]["lost"] == 0
+    assert number(line["Lost (sealed minutes)"]) == total["bins"]["lost"] == 0
     rows = table(home, "Causes") if has_table(home, "Causes") else []
     causes = [row for row in rows if row["Pipe"] == reader.incident.name]
     listed = sorted((one["bin"], one["summary"], one["count"]) for one in undelivered["results"])

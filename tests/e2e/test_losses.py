@@ -179,7 +179,7 @@ def check_minute(incident: Incident, lost: dict[str, set[str]]) -> None:
     """Check which message was last seen where, and the loss of each node and end to end."""
     table = table_of(incident)
     assert table.pop("Message") == [*NODES, "Last seen"]
-    assert table.pop("Due")[:-1] == ["10", "10", "9", "9", "9", "9"]
+    assert table.pop("Expected")[:-1] == ["10", "10", "9", "9", "9", "9"]
     assert table.pop("Lost")[:-1] == ["0", "1", "0", "0", "0", "4"]
     assert table.pop("Loss")[:-1] == ["0.0 %", "10.0 %", "0.0 %", "0.0 %", "0.0 %", "44.4 %"]
     last_seen = {position: node for node, positions in lost.items() for position in positions}

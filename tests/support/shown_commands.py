@@ -190,6 +190,11 @@ COMMANDS: Final[dict[str, AsShown | SameCommand | NotRun]] = {
             'access_command(box, "customer", "--tenant", name)',
         )
     ),
+    "python manage.py lane_offsets c1 --partition penstock.c1.ingest.g1/0 --offset 4711": SameCommand(
+        "tests/integration/controlplane/test_lane_offsets.py"
+        "::test_only_partitions_with_a_lost_offset_are_listed_and_a_commit_repairs_them",
+        'call_command("lane_offsets", cell.id, *words)',
+    ),
     "python manage.py region status": SameCommand(_MOVED, 'there.region("status")'),
     "python manage.py region failover --dry-run": SameCommand(_KILLED, 'link.region("failover", "--dry-run")'),
     "python manage.py region failover": SameCommand(_KILLED, 'link.region("failover")'),

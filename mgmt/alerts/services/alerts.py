@@ -22,6 +22,7 @@ from mgmt.alerts.common_fields import Fields, with_messages
 from mgmt.audit.services import record
 from mgmt.errors import InvalidValue, NotOpenError
 from mgmt.models import (
+    Admission,
     Alert,
     AlertChannel,
     DeliveryAttempt,
@@ -197,8 +198,8 @@ def resolve_recovered(*, now: datetime) -> int:
     """Resolve alerts whose destination is active and accepted a message after the last failure. Returns their number.
 
     The last failure must be five minutes old, and each release or redrive of the alert must have ended. An alert about
-    a whole pipe is resolved when the pipe is resumed, an hour after the last refusal for a quota, when its dead letters
-    have run again, or a day after its last failure.
+    a whole pipe is resolved when the pipe, or its admission, is resumed, an hour after the last refusal for a quota,
+    when its dead letters have run again, or a day after its last failure.
     """
     resolved = 0
     found = open_alerts().exclude(probe=Alert.Probe.RUNNING).exclude(cause__in=CONDITIONS)
@@ -378,6 +379,9 @@ def _why_recovered(alert: Alert, now: datetime) -> str:
 
 def _why_pipe_recovered(alert: Alert, now: datetime) -> str:
     """Return why an alert about a whole pipe can be resolved; "" if it cannot."""
+    if alert.cause == Cause.ADMISSION:
+        is_held = Admission.objects.filter(pipe=alert.pipe_id, ended_at=None).exclude(held_at=None).exists()
+        return "" if is_held else "the admission was resumed"
     if alert.suspended:
         return "the pipe was resumed" if alert.pipe.state != Pipe.State.PAUSED else ""
     if alert.cause == Cause.QUOTA_EXCEEDED:

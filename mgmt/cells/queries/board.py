@@ -7,7 +7,7 @@ on the cells nor on the pipes.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from django.db.models import Count
@@ -40,6 +40,7 @@ from mgmt.models import (
 )
 
 LOSS_RANGE: Final = "24h"
+REPLICA_REMEMBERED: Final = timedelta(hours=1)
 DRIVER: Final = "driver"
 TASK_OF: Final[Mapping[str, str]] = {
     Controller.PROVISION: PROVISION,
@@ -102,10 +103,15 @@ class BoardController:
 
 
 class IngestReplicas(NamedTuple):
-    """Number of desired replicas, and of those that send heartbeats."""
+    """Number of desired replicas, and of those that send heartbeats.
+
+    wanted:      without an Autoscaler of ingest, the replicas that ran within the last hour and did not end in order
+    is_observed: heartbeats of any process are stored; False if the Observer does not run
+    """
 
     wanted: int
     running: int
+    is_observed: bool
 
 
 @dataclass(frozen=True)
@@ -133,7 +139,7 @@ def board(now: datetime) -> Board:
     everyone = affected[None]
     problems = [
         *of_kafka(kafka, everyone),
-        *of_ingest(*ingest, everyone),
+        *of_ingest(ingest.wanted, ingest.running, everyone, is_observed=ingest.is_observed),
         *(found for cell in cells for found in cell.problems),
         *of_tasks(overdue, runs, now),
         *of_incidents(Incident.objects.filter(resolved_at=None).order_by("opened_at"), CAUSES),
@@ -165,8 +171,11 @@ def _affected() -> Mapping[str | None, Affected]:
 
 def _ingest(now: datetime) -> IngestReplicas:
     row = Cell.with_ingest.filter(id=INGEST_GROUP).first()
-    running = Heartbeat.objects.filter(cell="", kind=INGEST_GROUP, at__gt=now - HEARTBEAT_MAX_AGE).count()
-    return IngestReplicas(row.lanes.get(INGEST_GROUP, 0) if row else 0, running)
+    replicas = Heartbeat.objects.filter(cell="", kind=INGEST_GROUP, state="running", at__gt=now - REPLICA_REMEMBERED)
+    beats, since = list(replicas.values_list("at", flat=True)), now - HEARTBEAT_MAX_AGE
+    wanted = row.lanes.get(INGEST_GROUP, 0) if row else len(beats)
+    is_observed = Heartbeat.objects.filter(at__gt=since).exists()
+    return IngestReplicas(wanted, sum(at > since for at in beats), is_observed)
 
 
 def _cells(now: datetime, affected: Mapping[str | None, Affected], losses: AllLosses) -> list[BoardCell]:

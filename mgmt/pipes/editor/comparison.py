@@ -30,9 +30,13 @@ KIND_WORDS: Final[Mapping[ComparisonKind, KindWords]] = {
     "same": KindWords("same", "Same", "Same destinations and same requests.", "fine"),
     "changed": KindWords("changed", "Changed", "Same destinations, another request or body.", "wait", is_rare=True),
     "rerouted": KindWords("re-routed", "Re-routed", "Sent to other destinations, or filtered out.", "wait"),
-    "rejected": KindWords("rejected", "Newly rejected", "Dead in the draft, not in the live revision.", "bad"),
+    "rejected": KindWords("rejected", "Newly rejected", "Rejected by the draft, but not by the live revision.", "bad"),
     "recovered": KindWords(
-        "no longer rejected", "No longer rejected", "Dead in the live revision, not in the draft.", "fine", is_rare=True
+        "no longer rejected",
+        "No longer rejected",
+        "Rejected by the live revision, but not by the draft.",
+        "fine",
+        is_rare=True,
     ),
 }
 

@@ -54,7 +54,7 @@ SOURCES: Final = (
 KAFKA_SOURCE: Final = ("kafka", "Kafka topic")
 STARTS: Final = (("now", "Later changes only"), ("snapshot", "Current rows first, then changes"))
 EVENTS_HINT: Final = (
-    "Separate several by commas. penstock.alert.* matches all types that begin so. Leave empty for all types. "
+    "Separate several by commas. penstock.alert.* matches all types with that prefix. Leave empty for all types. "
     "Events about this pipe itself are left out."
 )
 START_HINT: Final = "Applies when the source begins. A source that has begun continues where it stopped."
@@ -369,7 +369,7 @@ def _database_fields(make: _Maker, row: DestinationRow) -> list[FormField]:
             "columns", "Columns", columns, kind="expression", example="total: body.order.total", hint=COLUMNS_HINT
         ),
         make.field("key", "Key", key, example="position, child", hint=KEY_HINT),
-        make.field("on_conflict", "If the table has a row of this key", row.on_conflict, **conflict),
+        make.field("on_conflict", "If a row with this key exists", row.on_conflict, **conflict),
         make.field("ca", "CA certificates (optional)", row.ca, kind="expression", hint=CA_HINT),
         *_batch_fields(make, row, "statement", RowSettings()),
     ]

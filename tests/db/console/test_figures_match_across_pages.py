@@ -174,7 +174,7 @@ def test_home_agrees_with_the_pipe_its_dead_letters_its_alert_and_its_destinatio
     }
     (line,) = table_of(alices, "/", "Pipes")
     delivered, share = line["Delivered (1 h)"].split(maxsplit=1)
-    assert (number(delivered), number(line["Lost (sealed)"])) == (sums["delivered"], lost)
+    assert (number(delivered), number(line["Lost (sealed minutes)"])) == (sums["delivered"], lost)
     assert share == f"{100 * sums['delivered'] / (sums['delivered'] + sum(causes.values())):.1f}%"
     assert number(line["Undelivered"]) == sum(causes.values())
     (dead,) = table_of(alices, f"{path}dead/", "Dead letters by cause")
@@ -186,7 +186,7 @@ def test_home_agrees_with_the_pipe_its_dead_letters_its_alert_and_its_destinatio
     failures = api.get(f"/api/v1{path}alerts/{scene.alert.id}/").json()["count"]
     assert f"Failures, with repeats {failures} " in alert
     figures = text_of(alices, path)
-    assert f"Delivered {sums['delivered']} Lost (sealed) {lost} " in figures
+    assert f"Delivered {sums['delivered']} Lost (sealed minutes) {lost} " in figures
     figures = text_of(alices, f"{path}destinations/crm/")
     assert f"Delivered (1 h) {sums['delivered']} Retrying (1 h) {sums['retrying']} " in figures
     assert f"Dead (1 h) {sums['dead']} " in figures

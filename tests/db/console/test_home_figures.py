@@ -31,9 +31,9 @@ def test_summary_counts_what_the_list_of_causes_and_the_api_have(
     retrying = [one["count"] for one in causes if one["bin"] == "retrying"]
     undelivered = sum(one["count"] for one in causes)
     assert (len(causes), len(retrying), undelivered) == (3, 1, 1202)
-    assert summary_of(alices).startswith("2 need you · 1 retrying · 1202 undelivered 1h 6h 24h ")
+    assert summary_of(alices).startswith("2 need attention · 1 retrying · 1202 undelivered 1h 6h 24h ")
     page = alices.get("/").text
-    assert '<a class="bad" href="#undelivered">2 need you</a>' in page
+    assert '<a class="bad" href="#undelivered">2 need attention</a>' in page
     assert plain(page.split('id="undelivered"')[1]).count("3 causes · 1202 messages") == 1
     listed = page.split('aria-label="Causes"')[1].split("</table>")[0].replace("\u202f", "")
     assert sum(map(int, re.findall(r'data-label="Messages"><a [^>]+>(\d+)<', listed))) == undelivered
@@ -41,7 +41,7 @@ def test_summary_counts_what_the_list_of_causes_and_the_api_have(
 
 
 def test_summary_without_problems_needs_nobody(alices: Client, pipe: Pipe):
-    assert summary_of(alices).startswith("0 need you · 0 retrying · 0 undelivered ")
+    assert summary_of(alices).startswith("0 need attention · 0 retrying · 0 undelivered ")
     assert "Everything is delivered." in alices.get("/").text
 
 

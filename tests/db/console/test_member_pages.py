@@ -40,7 +40,7 @@ def test_owner_invites_and_a_new_person_signs_up(alices: Client, tenant: Tenant,
     assert User.objects.get(username="ada").memberships.get().role == "operator"
     assert "penstock_device" in client.cookies
     members = alices.get("/members/").text
-    assert ("ada@example.com" in members, "No invitation is open." in members) == (True, True)
+    assert ("ada@example.com" in members, "No pending invitations." in members) == (True, True)
 
 
 def test_existing_user_joins_after_sign_in(alices: Client, tenant: Tenant, charlie: User, client: Client):

@@ -104,7 +104,7 @@ def test_messages_that_reached_no_destination_are_shown_by_cause(alices: Client,
     go_live(pipe)
     store_dead(pipe, range(4), timezone.now(), cause="route", where="")
     graph = graph_of(alices, pipe)
-    assert "Before a destination: 4 dead: " in words(graph)
+    assert "Reached no destination: 4 dead: " in words(graph)
     assert f'href="/pipes/{pipe.id}/dead/?cause=route"' in graph
 
 

@@ -100,7 +100,7 @@ def test_finished_replay_shows_where_every_message_is(alices: Client, make_repla
     assert "12 messages were not delivered. Fix the cause, then repeat them." in shown
     assert "crm 4000 0 0 12 0 0 0 4012" in shown
     assert "no destination yet 0 40 0 0 0 0 0 40" in shown
-    assert "4052 events asked for = 4000 delivered + 40 filtered + 12 dead ." in shown.replace("dead.", "dead .")
+    assert "4052 events selected = 4000 delivered + 40 filtered + 12 dead ." in shown.replace("dead.", "dead .")
     assert "?bin=dead#units" in html
     assert page_of(row, "repeat_failed") in html
     assert f"penstock-replay: {row.id}" in html
@@ -111,7 +111,7 @@ def test_event_with_several_destinations_is_explained(alices: Client, make_repla
     bins = {"crm": {"delivered": 9}, "books": {"delivered": 9}}
     result = {"asked": 9, "bins": bins, "nodes": []}
     row = make_replay(**ended(now), result=result, result_at=now)
-    assert "9 events asked for, which became 18 messages = 18 delivered" in text_of(alices, page_of(row))
+    assert "9 events selected, which became 18 messages = 18 delivered" in text_of(alices, page_of(row))
 
 
 def test_running_replay_shows_progress_and_refreshes(alices: Client, make_replay: MakeReplay, now: datetime):

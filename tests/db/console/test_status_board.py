@@ -38,7 +38,7 @@ from tests.db.cast import MakeSpec
 from tests.db.console.truth import BrowserOf, go_live, plain
 
 pytestmark = pytest.mark.django_db
-BOARD = 33
+BOARD = 34
 ANSWER = '503\n{"error": "upstream 17 is down"}'
 PipeOf = Callable[..., Pipe]
 
@@ -146,9 +146,36 @@ def test_unreachable_brokers_affect_everyone_and_are_listed(admin: Client, pipe_
     assert "No broker answers: timed out" in section(admin.get("/staff/board/").text, "problems")
 
 
+def beat(kind: str, writer: str, at: datetime, state: str = "running") -> None:
+    Heartbeat.objects.create(
+        cell="", writer=writer, kind=kind, epoch=1, table_offset=0, at=at, state=state, body={"detail": ""}
+    )
+
+
+def problems_of(admin: Client) -> str:
+    return section(admin.get("/staff/board/").text, "problems")
+
+
 def test_missing_ingest_replica_is_a_problem(admin: Client):
     Cell.with_ingest.create(id="ingest", lanes={"ingest": 2})
-    assert "0 of 2 ingest replicas run" in section(admin.get("/staff/board/").text, "problems")
+    beat("driver", "driver", timezone.now())
+    assert "0 of 2 ingest replicas run" in problems_of(admin)
+
+
+def test_ingest_replicas_are_not_missing_if_no_heartbeat_is_stored(admin: Client):
+    """The Observer is down then: ingest may be fine, and this problem would be shown above the real one."""
+    Cell.with_ingest.create(id="ingest", lanes={"ingest": 2})
+    beat("driver", "driver", timezone.now() - timedelta(minutes=1))
+    assert "ingest replicas run" not in problems_of(admin)
+
+
+def test_dead_replica_is_a_problem_if_no_autoscaler_sets_their_number(admin: Client):
+    now = timezone.now()
+    beat("ingest", "ingest-1", now)
+    beat("ingest", "ingest-2", now - timedelta(minutes=5), state="drained")
+    assert "ingest replicas run" not in problems_of(admin)
+    beat("ingest", "ingest-3", now - timedelta(minutes=5))
+    assert "1 of 2 ingest replicas run" in problems_of(admin)
 
 
 def test_one_failure_of_several_tenants_is_one_row_with_links_to_their_alerts(

@@ -13,6 +13,7 @@ from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.names import cell_topic
 from dataplane.tables.records import PipeRecord
 from dataplane.tables.redrives import REDRIVES_VERSION, RedriveProgress
+from mgmt.alerts.services.alerts import resolve_recovered
 from mgmt.deliveries.services.redrives import note_progress, release_leftovers
 from mgmt.ledger.queries.bucket_range import bucket_at
 from mgmt.models import Admission, Alert, AuditOffset, Cell, CellVerdict, ControlAction, Pipe, Redrive, Tenant, User
@@ -162,6 +163,7 @@ def test_failing_admission_is_rolled_back_and_alerts_a_person(gentle: Pipe, stor
     alert = Alert.objects.get()
     assert (alert.destination, alert.cause, alert.sample["reason"]) == ("", "admission", why)
     assert advance_admissions(LATER, POLICY) == 0, "the admission waits for a person"
+    assert resolve_recovered(now=NOW + timedelta(hours=1)) == 0, "its events are still held"
 
     assert resume_admission(admission=way, by=bob, now=LATER + timedelta(minutes=5))
     advance_admissions(LATER + timedelta(minutes=5), POLICY)
@@ -170,6 +172,8 @@ def test_failing_admission_is_rolled_back_and_alerts_a_person(gentle: Pipe, stor
         "failures before the resumption do not count"
     )
     assert way_of(gentle).share == 20
+    assert resolve_recovered(now=LATER + timedelta(minutes=6)) == 1
+    assert Alert.objects.get().resolution == "the admission was resumed"
 
 
 def test_person_holds_the_admission_at_its_share(gentle: Pipe, store: LedgerStore, bob: User):

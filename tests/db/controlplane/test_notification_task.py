@@ -11,7 +11,7 @@ from pyroaring import BitMap64
 from pytest_django import Settings
 from standardwebhooks import Webhook
 
-from controlplane.observer import notices
+from controlplane.observer import incidents, notices
 from controlplane.observer.incidents import watch_incidents
 from controlplane.observer.long_held import warn_of_long_held
 from controlplane.observer.notices import MOST_TRIES, send_due
@@ -276,17 +276,37 @@ def test_one_cause_at_three_tenants_is_one_incident(alice: UserRow, a_spec: Make
     assert Incident.objects.get().resolved_at == SOON
 
 
-def test_blocked_lane_is_an_incident_until_it_recovers(placed: Pipe):
+def test_mail_about_an_incident_is_sent_again_if_the_mail_server_refused_it(
+    alice: UserRow, a_spec: MakeSpec, settings: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(*_: object) -> int:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    settings.PENSTOCK_OPERATOR_MAIL = "ops@example.com"
+    for number in range(3):
+        tenant = create_tenant(name=f"T{number}", owner=alice)
+        fail(create_pipe(tenant=tenant, name="p", spec=a_spec(), author=alice), cause="tls")
+    with monkeypatch.context() as without:
+        without.setattr(incidents, "send_mail", refuse)
+        assert [watch_incidents(NOW) for _ in range(2)] == [1, 0]
+    assert mail.outbox == []
+    assert [watch_incidents(SOON) for _ in range(2)] == [0, 0]
+    assert len(mail.outbox) == 1
+
+
+def test_blocked_lane_is_an_incident_until_it_recovers(placed: Pipe, settings: Settings):
+    settings.PENSTOCK_OPERATOR_MAIL = "ops@example.com"
     refuses = "penstock.c1.dead.g1 refuses records: too large (3 wait)"
     beat = HeartbeatRow(
         cell=placed.cell_id or "", writer="transmit-0", kind="transmit", epoch=1, table_offset=0, at=NOW
     )
-    for detail, incidents in (("", 0), (refuses, 1)):
+    for detail, opened in (("", 0), (refuses, 1)):
         HeartbeatRow.objects.all().delete()
         beat.body, beat.pk = {"detail": detail}, None
         beat.save()
-        assert watch_incidents(NOW) == incidents
+        assert watch_incidents(NOW) == opened
     assert (Incident.objects.get().cause, Incident.objects.get().tenants) == ("lane-blocked", 1)
+    assert f"transmit-0 of cell {placed.cell_id}: {refuses}" in mail.outbox[0].body
     watch_incidents(SOON)  # the lane is silent, or no longer reports the block
     assert Incident.objects.get().resolved_at == SOON
 

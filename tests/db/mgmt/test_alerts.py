@@ -166,8 +166,10 @@ def test_alert_about_steps_resolves_when_its_dead_letters_have_run_again(pipe: P
     ("destination", "cause", "words"),
     [
         ("crm", "rejected", 'choose "Send one message, then release the rest"'),
-        ("", "route", "Fix the pipe's steps and rules, then run the dead letters again"),
-        ("", "dead-rate", "The pipe is paused. New messages are held; none is lost."),
+        ("", "route", "- Publish a revision whose rule handles such events."),
+        ("", "dead-rate", "so Penstock paused the pipe: it accepts events and holds them unchanged"),
+        ("", "dependency-missing", "- Usually nothing: the pipe resumes automatically once it is available"),
+        ("", "admission", "The share was reduced; other events are accepted and held unchanged."),
     ],
 )
 def test_mail_names_a_next_step_that_the_page_of_the_alert_has(

@@ -59,6 +59,16 @@ def test_alerts_use_only_existing_metrics():
     assert named(" ".join(rule["expr"] for rule in rules)) - set(BY_NAME) == set()
 
 
+def test_each_alarm_has_a_severity_and_a_next_step_in_the_runbook():
+    section = (ROOT / "docs" / "operations.md").read_text().partition("## Alarms")[2].partition("\n## ")[0]
+    rows = [row.split("|") for row in section.splitlines() if row.startswith("| `")]
+    listed = {name: severity for _, names, severity, *_ in rows for name in re.findall(r"`(\w+)`", names)}
+    rules = [rule for group in yaml.safe_load(ALARMS)["groups"] for rule in group["rules"]]
+    assert listed.keys() == {rule["alert"] for rule in rules}
+    for rule in rules:
+        assert rule["labels"]["severity"] in listed[rule["alert"]]
+
+
 def test_prometheus_scrapes_every_process_that_exposes_metrics():
     (job,) = SCRAPED["scrape_configs"]
     asked = {one["labels"]["process"]: one["targets"] for one in job["static_configs"]}

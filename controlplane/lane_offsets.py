@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from controlplane.kafka import consumer, kafka_clients
+from controlplane.kafka import REQUEST_S, consumer, kafka_clients
 from dataplane.names import INPUTS_OF, LANE_KINDS, PartitionKey, lane_group
 from mgmt.models import Topic
 
@@ -54,6 +54,8 @@ def lane_offsets(kafka: str, cell: str) -> list[LaneOffset]:
 def continue_at(kafka: str, cell: str, place: PartitionKey, offset: int) -> LaneOffset:
     """Commit the offset at which lanes continue a partition whose committed offset is out of range; return the old one.
 
+    The note that is committed with the offset stays: it has the keys that are held or run in the slow lane.
+
     Raises OffsetRefusedError if lanes run or need no repair, or if the topic does not have the offset; KafkaException.
     """
     known = next((one for one in lane_offsets(kafka, cell) if one.place == place), None)
@@ -65,7 +67,8 @@ def continue_at(kafka: str, cell: str, place: PartitionKey, offset: int) -> Lane
         raise OffsetRefusedError(f"the topic has no offset {offset}: use {known.low} to {known.high}")
     client = consumer(kafka, known.group)
     try:
-        client.commit(offsets=[TopicPartition(*place, offset)], asynchronous=False)
+        (old,) = client.committed([TopicPartition(*place)], timeout=REQUEST_S)
+        client.commit(offsets=[TopicPartition(*place, offset, old.metadata or "")], asynchronous=False)
     except KafkaException as exc:
         if exc.args[0].code() in _MEMBERS:
             raise OffsetRefusedError(f"lanes of {known.group} run: stop the cell first") from exc

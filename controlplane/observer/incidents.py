@@ -32,6 +32,8 @@ NOTHING_DONE: Final = (
     "Messages still flow and due work stays in Postgres, but nothing is changed or notified: check Redis, Celery beat "
     "and the workers."
 )
+RETRY: Final = timedelta(minutes=1)  # after the mail server refused a mail; each attempt may block for seconds
+_refused: Final[dict[int, datetime]] = {}  # of this process: when the mail of an incident was refused, by its id
 log = structlog.get_logger(__name__)
 
 
@@ -45,17 +47,14 @@ def watch_incidents(now: datetime) -> int:
     for cause, tenant in recent.values_list("cause", "pipe__tenant_id"):
         tenants[cause].add(tenant)
     wide = {cause: len(found) for cause, found in tenants.items() if len(found) >= TENANTS}
-    texts = dict.fromkeys(wide, IN_COMMON)
     if lanes := _blocked_lanes(now):
         wide[BLOCKED] = Pipe.objects.filter(cell__in={lane.cell for lane in lanes}).values("tenant").distinct().count()
-        named = [f"{lane.writer} of cell {lane.cell}: {lane.body['detail']}" for lane in lanes[:MOST_LANES]]
-        texts[BLOCKED] = "\n".join([BLOCKED_DO, *named])
     for incident in Incident.objects.filter(resolved_at=None).exclude(cause=SILENT):
         if incident.cause not in wide:
             _end(incident.cause, now)
         elif incident.tenants != wide[incident.cause]:
             Incident.objects.filter(id=incident.id).update(tenants=wide[incident.cause])
-    return sum(_open(cause, count, now, texts[cause]) for cause, count in wide.items())
+    return sum(_open(cause, count, now) for cause, count in wide.items())
 
 
 def watch_silence(now: datetime, watched_since: datetime) -> bool:
@@ -69,8 +68,51 @@ def watch_silence(now: datetime, watched_since: datetime) -> bool:
     if not overdue:
         _end(SILENT, now)
         return False
-    tasks = ", ".join(f"{one.task} (last done {one.since:%H:%M:%S} UTC)" if one.since else one.task for one in overdue)
-    return _open(SILENT, Tenant.objects.count(), now, f"{NOTHING_DONE} Overdue tasks: {tasks}.")
+    if not _open(SILENT, Tenant.objects.count(), now):
+        return False
+    send_incident_mails(now, watched_since)  # the task that sends the others may be the one that is silent
+    return True
+
+
+def send_incident_mails(now: datetime, watched_since: datetime | None = None) -> int:
+    """Mail the open incidents that are not mailed yet; return the number of mails sent.
+
+    A mail that the server refuses is tried again after RETRY. watched_since: as in `watch_silence`
+    """
+    sent = 0
+    if not settings.PENSTOCK_OPERATOR_MAIL:
+        return sent
+    for row in Incident.objects.filter(resolved_at=None, told_at=None):
+        is_due = row.id not in _refused or now - _refused[row.id] >= RETRY
+        if is_due and Incident.objects.filter(id=row.id, told_at=None).update(told_at=now):
+            sent += _mail(row, _text(row.cause, now, watched_since), now)
+    return sent
+
+
+def _mail(row: Incident, text: str, now: datetime) -> bool:
+    subject = f"[Penstock] incident: {row.cause} at {row.tenants} tenants"
+    body = f"The cause {row.cause!r} is open at {row.tenants} tenants. {text}\n"
+    try:
+        send_mail(subject, body, None, [settings.PENSTOCK_OPERATOR_MAIL])
+    except (SMTPException, OSError) as exc:  # the incident is in the log and on the status board; continue
+        _refused[row.id] = now
+        Incident.objects.filter(id=row.id).update(told_at=None)
+        log.warning("incident not mailed", cause=row.cause, error=str(exc))
+        return False
+    _refused.pop(row.id, None)
+    return True
+
+
+def _text(cause: str, now: datetime, watched_since: datetime | None) -> str:
+    if cause == SILENT:
+        overdue = overdue_tasks(now, watched_since)
+        tasks = (f"{one.task} (last done {one.since:%H:%M:%S} UTC)" if one.since else one.task for one in overdue)
+        return f"{NOTHING_DONE} Overdue tasks: {', '.join(tasks)}."
+    if cause == BLOCKED:
+        lanes = _blocked_lanes(now)[:MOST_LANES]
+        named = (f"{lane.writer} of cell {lane.cell}: {lane.body['detail']}" for lane in lanes)
+        return "\n".join([BLOCKED_DO, *named])
+    return IN_COMMON
 
 
 def _blocked_lanes(now: datetime) -> list[Heartbeat]:
@@ -87,24 +129,10 @@ def _end(cause: str, now: datetime) -> None:
         log.info("incident resolved", cause=cause)
 
 
-def _open(cause: str, count: int, now: datetime, text: str) -> bool:
-    """Open an incident unless one is open, and send its mail, again with the next call if the mail server refuses it.
-
-    Returns True if it was opened.
-    """
-    incident = Incident.objects.filter(cause=cause, resolved_at=None)
-    is_new = not incident.exists()
-    if is_new:
-        Incident.objects.bulk_create([Incident(cause=cause, tenants=count, opened_at=now)], ignore_conflicts=True)
-    if not incident.filter(told_at=None).update(told_at=now):
+def _open(cause: str, count: int, now: datetime) -> bool:
+    if Incident.objects.filter(cause=cause, resolved_at=None).exists():
         return False
-    if is_new:
-        log.error("incident", cause=cause, tenants=count, what=text)
-    if settings.PENSTOCK_OPERATOR_MAIL:
-        body = f"The cause {cause!r} is open at {count} tenants. {text}\n"
-        try:
-            send_mail(f"[Penstock] incident: {cause} at {count} tenants", body, None, [settings.PENSTOCK_OPERATOR_MAIL])
-        except (SMTPException, OSError) as exc:  # the incident is in the log and on the status board; continue
-            incident.update(told_at=None)
-            log.warning("incident not mailed", cause=cause, error=str(exc))
-    return is_new
+    fresh = Incident(cause=cause, tenants=count, opened_at=now)
+    Incident.objects.bulk_create([fresh], ignore_conflicts=True)
+    log.error("incident", cause=cause, tenants=count)
+    return True

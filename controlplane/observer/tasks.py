@@ -14,7 +14,7 @@ from controlplane.observer.confirmations import send_confirmations
 from controlplane.observer.digest import send_digests
 from controlplane.observer.health import watch_destinations
 from controlplane.observer.hot_partitions import watch_partitions
-from controlplane.observer.incidents import watch_incidents
+from controlplane.observer.incidents import send_incident_mails, watch_incidents
 from controlplane.observer.judging import judge_cells
 from controlplane.observer.long_held import warn_of_long_held
 from controlplane.observer.notices import send_due
@@ -55,7 +55,9 @@ def tend() -> str:
 
 @shared_task(name="observer.notify")
 def notify() -> str:
-    """Send notices, digests and confirmations. Apart from `tend`, which must not wait for slow receivers.
+    """Send notices, digests, confirmations and mails about incidents.
+
+    Apart from `tend`, which must not wait for slow receivers.
 
     Safe to run twice and to kill at any point: each is claimed by a conditional update before it is sent. Overlapping
     runs skip.
@@ -165,7 +167,13 @@ def _tend() -> str:
 
 def _notify() -> str:
     now = datetime.now(UTC)
-    return _summary({"notices": send_due(now), "digests": send_digests(now), "confirmations": send_confirmations(now)})
+    done = {
+        "notices": send_due(now),
+        "incidents": send_incident_mails(now),
+        "digests": send_digests(now),
+        "confirmations": send_confirmations(now),
+    }
+    return _summary(done)
 
 
 def _summary(done: Mapping[str, int]) -> str:

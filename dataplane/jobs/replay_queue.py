@@ -14,6 +14,7 @@ from dataplane.jobs.ledger_reporter import QueryLedgerReporter, ReportWriteError
 from dataplane.jobs.replay_gate import ReplayGate
 from dataplane.jobs.run_queue import RunQueue, RunState, now_us
 from dataplane.jobs.transmit_offsets import TransmitOffsets
+from dataplane.ledger.facts import FactBook
 from dataplane.ledger.usage import PipeUsage, UsageReport
 from dataplane.plan import compile_plan
 from dataplane.plan.masked_fields import MaskedField, masked_fields
@@ -43,7 +44,7 @@ log = logging.getLogger("replays")
 
 KIND: Final = "replay"  # of audit records
 TABLES_S: Final = 5.0  # then a plan that lacks look-up tables tries again
-BY_LANE_S: Final = 600.0  # for which copies for a topic that does not store them are sent by lanes
+BY_LANE_S: Final = 300.0  # for which copies for a topic that does not store them are sent by lanes
 
 RunTasks = Callable[[list[ReplayTask]], list[TaskResult]]
 _State = RunState[ReplayRecord, ReplayProgress]
@@ -115,12 +116,13 @@ class ReplayQueue(RunQueue[ReplayRecord, ReplayProgress]):
         took_s, units = time.monotonic() - began_s, sum(sum(result.units.values()) for result in results)
         if ends := ends_of(results, cell.topics["egress"].name):
             backlog.add(WrittenJob(ends, units, began_s + took_s))
-        facts = book_of(record.replay, record.bucket, results)
-        if len(facts) and not record.rehearsal:
-            sent = any(result.units for result in results)
+        facts = FactBook() if record.rehearsal else book_of(record.replay, record.bucket, results)
+        usage = _usage(record.pipe, results)
+        if len(facts) or usage.busy_us:
+            sent = len(facts) and any(result.units for result in results)
             outputs = self._reporter.highs(cell.topics["egress"]) if sent else []
             lags = [lag for result in results for lag in result.lags]
-            self._reporter.report(facts, [], outputs, KIND, lags=lags, usage=_usage(record.pipe, results))
+            self._reporter.report(facts, [], outputs, KIND, lags=lags, usage=usage)
         expired = expiry_note(max((result.expired_until_us for result in results), default=0))
         waits = next((result.waits for result in results if result.waits), "")
         after = merged(progress, results, now_us())

@@ -87,7 +87,8 @@ class ReplayTaskRun:
             if self._copies is not None:
                 self._copies.drop()
             unwritable = tuple(one.name for one in self._task.topics if output_topic(one.pipe, one.name) in exc.topics)
-            return TaskResult(self._place, self._task.range.first, error=str(exc), unwritable=unwritable)
+            cpu_us = (time.thread_time_ns() - began_ns) // 1_000
+            return TaskResult(self._place, self._task.range.first, cpu_us=cpu_us, error=str(exc), unwritable=unwritable)
         self.result.reached, self.result.read = self._reader.next, self._reader.read
         self.result.error = self._reader.error
         if self._copies is not None:

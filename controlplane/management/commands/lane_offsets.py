@@ -9,6 +9,8 @@ from controlplane.lane_offsets import OffsetRefusedError, continue_at, lane_offs
 from controlplane.settings import control_settings
 from mgmt.models import Cell
 
+NOTHING_LOST = "restart them if a heartbeat still reports a stopped one"
+
 
 class Command(BaseCommand):
     """Print one line for each partition that lanes cannot continue, or commit an offset for one of them."""
@@ -32,7 +34,7 @@ class Command(BaseCommand):
         try:
             if options["offset"] is None:
                 lost = [str(one) for one in lane_offsets(kafka, cell) if one.is_out_of_range]
-                self.stdout.write("\n".join(lost) or f"lanes of {cell} can continue all partitions")
+                self.stdout.write("\n".join(lost) or f"lanes of {cell} can continue all partitions; {NOTHING_LOST}")
                 return
             if not number.isascii() or not number.isdigit():
                 raise CommandError(f"{options['partition']} names no partition: write it as penstock.c1.ingest.g1/0")

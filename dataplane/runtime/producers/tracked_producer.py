@@ -58,6 +58,7 @@ class ProduceGroup:
             except KafkaException as exc:
                 if exc.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
                     raise RecordTooLargeError(f"{len(value or b'')} bytes") from exc
+                self._outbox.note_refusal(self._topic, exc.args[0])
                 raise ProducerFencedError(str(exc)) from exc
             else:
                 self._owed += 1
@@ -173,7 +174,11 @@ class TrackedProducer:
             self._refusals.requeue(token, error.str(), time.monotonic())
         else:
             self._dead = self._dead or f"{topic}: {error.str()}"
-            self.refused_topic = self.refused_topic or ("" if error.fatal() else topic)
+            self.note_refusal(topic, error)
+
+    def note_refusal(self, topic: str, error: KafkaError) -> None:
+        """Keep the topic that refused a record, also before it was sent (no right, no such topic)."""
+        self.refused_topic = self.refused_topic or ("" if error.fatal() else topic)
 
     def wait(self) -> None:
         """Wait for delivery reports because the client's queue is full. Raises ProducerFencedError."""

@@ -105,7 +105,8 @@ class BoardController:
 class IngestReplicas(NamedTuple):
     """Number of desired replicas, and of those that send heartbeats.
 
-    wanted:      without an Autoscaler of ingest, the replicas that ran within the last hour and did not end in order
+    wanted:      without an Autoscaler of ingest, the replicas that ran within the last hour and did not end in order,
+                 and at least one if there was ever one
     is_observed: heartbeats of any process are stored; False if the Observer does not run
     """
 
@@ -171,11 +172,13 @@ def _affected() -> Mapping[str | None, Affected]:
 
 def _ingest(now: datetime) -> IngestReplicas:
     row = Cell.with_ingest.filter(id=INGEST_GROUP).first()
-    replicas = Heartbeat.objects.filter(cell="", kind=INGEST_GROUP, state="running", at__gt=now - REPLICA_REMEMBERED)
-    beats, since = list(replicas.values_list("at", flat=True)), now - HEARTBEAT_MAX_AGE
-    wanted = row.lanes.get(INGEST_GROUP, 0) if row else len(beats)
+    beats = Heartbeat.objects.filter(cell="", kind=INGEST_GROUP).values_list("at", "state")
+    running = [at for at, state in beats if state == "running"]
+    recent = sum(at > now - REPLICA_REMEMBERED for at in running)
+    wanted = row.lanes.get(INGEST_GROUP, 0) if row else max(recent, 1 if running else 0)
+    since = now - HEARTBEAT_MAX_AGE
     is_observed = Heartbeat.objects.filter(at__gt=since).exists()
-    return IngestReplicas(wanted, sum(at > since for at in beats), is_observed)
+    return IngestReplicas(wanted, sum(at > since for at in running), is_observed)
 
 
 def _cells(now: datetime, affected: Mapping[str | None, Affected], losses: AllLosses) -> list[BoardCell]:

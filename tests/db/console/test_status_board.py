@@ -176,6 +176,9 @@ def test_dead_replica_is_a_problem_if_no_autoscaler_sets_their_number(admin: Cli
     assert "ingest replicas run" not in problems_of(admin)
     beat("ingest", "ingest-3", now - timedelta(minutes=5))
     assert "1 of 2 ingest replicas run" in problems_of(admin)
+    Heartbeat.objects.filter(kind="ingest").update(at=now - timedelta(days=1))
+    beat("driver", "driver", now)
+    assert "0 of 1 ingest replicas run" in problems_of(admin)
 
 
 def test_one_failure_of_several_tenants_is_one_row_with_links_to_their_alerts(

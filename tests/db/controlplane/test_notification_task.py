@@ -12,7 +12,7 @@ from pytest_django import Settings
 from standardwebhooks import Webhook
 
 from controlplane.observer import incidents, notices
-from controlplane.observer.incidents import watch_incidents
+from controlplane.observer.incidents import RETRY, send_incident_mails, watch_incidents
 from controlplane.observer.long_held import warn_of_long_held
 from controlplane.observer.notices import MOST_TRIES, send_due
 from controlplane.observer.tasks import notify, tend
@@ -270,6 +270,7 @@ def test_one_cause_at_three_tenants_is_one_incident(alice: UserRow, a_spec: Make
         alerts.append(fail(create_pipe(tenant=tenant, name="p", spec=a_spec(), author=alice), cause="tls"))
         assert watch_incidents(NOW) == (1 if number == 2 else 0)
     assert watch_incidents(NOW) == 0
+    assert [send_incident_mails(NOW) for _ in range(2)] == [1, 0]
     assert (Incident.objects.get().cause, Incident.objects.get().tenants, len(mail.outbox)) == ("tls", 3, 1)
     resolve_alert(alert=alerts[0], now=SOON)
     watch_incidents(SOON)
@@ -286,11 +287,13 @@ def test_mail_about_an_incident_is_sent_again_if_the_mail_server_refused_it(
     for number in range(3):
         tenant = create_tenant(name=f"T{number}", owner=alice)
         fail(create_pipe(tenant=tenant, name="p", spec=a_spec(), author=alice), cause="tls")
+    assert watch_incidents(NOW) == 1
     with monkeypatch.context() as without:
         without.setattr(incidents, "send_mail", refuse)
-        assert [watch_incidents(NOW) for _ in range(2)] == [1, 0]
+        assert send_incident_mails(NOW) == 0
+    assert send_incident_mails(NOW + RETRY / 2) == 0, "an attempt may block for seconds"
     assert mail.outbox == []
-    assert [watch_incidents(SOON) for _ in range(2)] == [0, 0]
+    assert [send_incident_mails(NOW + RETRY) for _ in range(2)] == [1, 0]
     assert len(mail.outbox) == 1
 
 
@@ -306,6 +309,7 @@ def test_blocked_lane_is_an_incident_until_it_recovers(placed: Pipe, settings: S
         beat.save()
         assert watch_incidents(NOW) == opened
     assert (Incident.objects.get().cause, Incident.objects.get().tenants) == ("lane-blocked", 1)
+    assert send_incident_mails(NOW) == 1
     assert f"transmit-0 of cell {placed.cell_id}: {refuses}" in mail.outbox[0].body
     watch_incidents(SOON)  # the lane is silent, or no longer reports the block
     assert Incident.objects.get().resolved_at == SOON

@@ -18,6 +18,7 @@ from tests.support.patience import Patience
 
 pytestmark = pytest.mark.django_db
 EVENTS, DELETED = 20, 12
+NOTE = "keys that are held"  # what a process lane commits with its offset
 
 
 @pytest.fixture
@@ -46,13 +47,14 @@ def group(kafka: str, cell: Cell) -> Consumer:
 
 def commit(kafka: str, cell: Cell, partition: int, offset: int) -> None:
     with closing(group(kafka, cell)) as client:
-        place = TopicPartition(cell_topic(cell.id, "ingest", 1), partition, offset)
+        place = TopicPartition(cell_topic(cell.id, "ingest", 1), partition, offset, NOTE)
         client.commit(offsets=[place], asynchronous=False)
 
 
 def committed(kafka: str, cell: Cell, partition: int) -> int:
     with closing(group(kafka, cell)) as client:
         (found,) = client.committed([TopicPartition(cell_topic(cell.id, "ingest", 1), partition)], timeout=20)
+        assert found.metadata == NOTE
         return int(found.offset)
 
 
@@ -70,7 +72,7 @@ def test_only_partitions_with_a_lost_offset_are_listed_and_a_commit_repairs_them
     done = run(capsys, cell, "--partition", f"{topic}/0", "--offset", str(DELETED))
     assert done == f"penstock.{cell.id}.process continues {topic}/0 at {DELETED} instead of 5"
     assert committed(kafka, cell, 0) == DELETED
-    assert run(capsys, cell) == f"lanes of {cell.id} can continue all partitions"
+    assert run(capsys, cell).startswith(f"lanes of {cell.id} can continue all partitions")
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from dataplane.spec import parse_pipe_spec
 from dataplane.spec.steps import FilterStep
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import PipeRecord, PlanRecord
+from dataplane.tables.replays import decode_replay_progress
 from dataplane.tables.sealed import bind, salt_place
 from tests.support.replay_driver import ReplayDriver, table_of, world_of
 from tests.support.replaying import (
@@ -153,7 +154,8 @@ def test_rehearsal_stores_no_facts_and_no_copies(world: ReplayWorld, table: Cont
     driver = ReplayDriver(world, table)
     driver.records["rep_1"] = replay(rehearsal=True, rate_per_s=0.01)
     driver.run_all()
-    assert (world.copies(), world.audits()) == ([], [])
+    assert world.copies() == []
+    assert [fact for audit in world.audits() for fact in audit.facts] == []
     progress = driver.stored()
     assert progress is not None
     assert (progress.asked, progress.units, progress.error) == (EVENTS, {"crm": EVENTS}, "")
@@ -410,6 +412,8 @@ def test_lanes_send_the_copies_for_a_topic_that_is_gone_and_those_of_others_are_
     assert progress is not None
     assert (progress.done, progress.error, progress.units) == (True, "", {"crm": EVENTS, "feed": EVENTS})
     assert account(world).count(Bin.QUEUED) == 2 * EVENTS
+    notes = [decode_replay_progress(m.value()).error for m in world.kafka.logs[SIGNALS, 0]]
+    assert set(notes) == {""}, "the job is repeated at once, without a note about an error"
 
 
 def test_tasks_write_to_a_topic_again_after_a_while(world: ReplayWorld, monkeypatch: pytest.MonkeyPatch):
@@ -432,4 +436,14 @@ def test_copies_on_topics_are_in_the_usage_of_the_pipe(world: ReplayWorld):
     found = [one for audit in world.audits() if audit.usage is not None for one in audit.usage.pipes]
     assert {one.pipe for one in found} == {PIPE}
     assert (sum(one.units for one in found), sum(one.size_bytes for one in found)) == (EVENTS, EVENTS * len(b"{}"))
+    usages = [audit.usage for audit in world.audits() if audit.usage is not None]
+    assert sum(usage.busy_us for usage in usages) > 0
     assert {audit.kind for audit in world.audits() if audit.usage is not None} == {"replay"}
+
+
+def test_cpu_time_of_a_replay_that_selects_no_event_is_in_the_usage_too(world: ReplayWorld, table: ControlTable):
+    driver = ReplayDriver(world, table)
+    driver.records["rep_1"] = replay(ids=["none"])
+    driver.run_all()
+    assert world.copies() == []
+    assert sum(audit.usage.busy_us for audit in world.audits() if audit.usage is not None) > 0

@@ -138,9 +138,10 @@ def test_brokers_are_a_problem_of_every_tenant_only_if_messages_cannot_pass():
 
 
 def test_missing_ingest_replica_affects_tenants_only_if_none_is_left():
-    assert list(of_ingest(2, 2, ALL)) == []
-    assert [one.affected for one in of_ingest(2, 1, ALL)] == [None]
-    assert [one.affected for one in of_ingest(2, 0, ALL)] == [ALL]
+    assert list(of_ingest(2, 2, ALL, is_observed=True)) == []
+    assert [one.affected for one in of_ingest(2, 1, ALL, is_observed=True)] == [None]
+    assert [one.affected for one in of_ingest(2, 0, ALL, is_observed=True)] == [ALL]
+    assert list(of_ingest(2, 0, ALL, is_observed=False)) == [], "nothing is known of any replica"
 
 
 def run(outcome: str, since: datetime = NOW) -> TaskRun:
@@ -162,5 +163,5 @@ def test_problem_of_most_tenants_is_first_and_of_these_the_oldest():
     early = verdict("unstable", "silent")
     early.since = NOW - timedelta(hours=1)
     young, old = (next(iter(of_cell(Cell(id="c1"), row, ALL, is_reporting=True))) for row in (late, early))
-    (mild,) = of_ingest(2, 1, ALL)
+    (mild,) = of_ingest(2, 1, ALL, is_observed=True)
     assert in_order([mild, young, old]) == [old, young, mild]

@@ -162,7 +162,7 @@ def test_settings_of_an_unhealthy_destination_take_all_keys_at_once(
     row = pipe.destinations.get()
     DestinationHealth.objects.create(destination=row, checked_at=NOW, **health)
     pipe.destinations.update(state=state)
-    assert ("takes all keys at once" in alices.get(url).content.decode()) == at_once
+    assert ("applies to all keys at once" in alices.get(url).content.decode()) == at_once
     assert alices.post(url, typed(concurrency="8")).status_code == 302
     assert pipe.revisions.latest("number").at_once == at_once
 

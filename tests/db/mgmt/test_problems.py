@@ -215,8 +215,8 @@ def test_type_of_every_error_of_api_and_ingest_is_a_page_that_anyone_can_open(cl
 
 def test_code_of_both_sides_is_explained_for_each(client: Client):
     page = client.get("/help/errors/quota-exceeded/").content.decode()
-    assert "answer of the API, status 409" in page
-    assert "answer of ingest" in page
+    assert "returned by the API, status 409" in page
+    assert "returned by ingest" in page
     assert "Send fewer events or bytes" in page
     assert "`" not in page, "code is marked up"
 

@@ -82,7 +82,8 @@ def start_step(*, step: RolloutStep, now: datetime) -> None:
     before = msgspec.to_builtins(health_before(step.cell_id, now))
     release = step.rollout.release_id
     with transaction.atomic():
-        lease = acquire(step.cell_id, CONTROLLER, f"release {release} replaces {step.came_from_id}", now)
+        what = f"release {release} replaces {step.came_from_id}"
+        lease = acquire(step.cell_id, CONTROLLER, what, now, protective=step.rollout.is_repair)
         if isinstance(lease, Refusal):
             return  # the cell's state has changed since the snapshot: the next tick stores the reason
         fields = {"token": lease.token, "began_at": now, "touched_at": now, "before": before, "why": ""}

@@ -11,8 +11,8 @@ every touched cell gets its earlier release, the last one first:
 
     starting | watching | done  --no other controller changes it-->  returning  --every lane reports again-->  returned
 
-A rollback ignores instability and pauses. Each transition is derived from the rows, so a tick that is killed anywhere,
-or runs twice, continues where it was.
+A rollback ignores instability and pauses, a repair (a rollout for which a person said so) instability alone. Each
+transition is derived from the rows, so a tick that is killed anywhere, or runs twice, continues where it was.
 """
 
 from collections.abc import Iterator

@@ -44,7 +44,8 @@ NEXT_STEPS: Final[Mapping[ProblemKind, str]] = {
     ProblemKind.INGEST_SHORT: "Read the log of the missing replicas. If others run, they accept events meanwhile.",
     ProblemKind.CELL_LOSS: "Change nothing on the cell. Open the lost messages, and compare the nodes.",
     ProblemKind.CELL_FAILING: (
-        "Read the lane's exception in the driver's log. Roll back on Releases if a rollout is in progress."
+        "Read the lane's exception in the driver's log. If the release is the cause, roll back on Releases, or roll "
+        "out a corrected one also on unstable cells."
     ),
     ProblemKind.CELL_BLOCKED: (
         "If a topic refuses records, repair its size limit, disk or permissions; a lost offset needs "

@@ -42,6 +42,9 @@ class Rollout(models.Model):
         related_name="+",
         help_text="Empty if a program requested it.",
     )
+    is_repair = models.BooleanField(
+        default=False, db_default=False, help_text="True if it also replaces the release of unstable cells."
+    )
     created_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, blank=True)
 

@@ -22,10 +22,11 @@ def releases(request: HttpRequest) -> HttpResponse:
 @for_staff
 @require_POST
 def roll_out(request: HttpRequest, release: str) -> HttpResponse:
-    """Request a rollout to every cell that runs another release."""
+    """Request a rollout to every cell that runs another release; with `repair`, to unstable ones, too."""
     row = Release.objects.get(id=release)
     try:
-        services.request_rollout(release=row, author=viewer_of(request), now=timezone.now())
+        is_repair = "repair" in request.POST
+        services.request_rollout(release=row, author=viewer_of(request), now=timezone.now(), is_repair=is_repair)
     except services.ServiceError as exc:
         return _page(request, error=str(exc))
     messages.success(request, f"Rollout of {row.id} started with the canary.", "fine")

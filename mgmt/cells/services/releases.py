@@ -32,8 +32,10 @@ def register_release(*, release: str, wire: int, about: str, now: datetime) -> R
     return row
 
 
-def request_rollout(*, release: Release, author: User | None, now: datetime) -> Rollout:
+def request_rollout(*, release: Release, author: User | None, now: datetime, is_repair: bool = False) -> Rollout:
     """Request the rollout of a release to every cell that has another one, the cell with the fewest pipes first.
+
+    is_repair: unstable cells get it too, because their release may be the cause
 
     Raises NothingToRollOutError, WireIncompatibleError, and RolloutOpenError while another rollout is in progress.
     """
@@ -44,7 +46,7 @@ def request_rollout(*, release: Release, author: User | None, now: datetime) -> 
         _check_wire(release, cell)
     try:
         with transaction.atomic():
-            rollout = _store(release, author, now)
+            rollout = _store(release, author, now, is_repair=is_repair)
     except IntegrityError as exc:
         raise RolloutOpenError("Another rollout is in progress. Wait until it ends, or roll it back.") from exc
     log.info("rollout requested", release=release.id, by=author.username if author else "")
@@ -77,11 +79,11 @@ def _check_wire(release: Release, cell: Cell) -> None:
         )
 
 
-def _store(release: Release, author: User | None, now: datetime) -> Rollout:
-    rollout = Rollout.objects.create(release=release, author=author, created_at=now)
+def _store(release: Release, author: User | None, now: datetime, *, is_repair: bool) -> Rollout:
+    rollout = Rollout.objects.create(release=release, author=author, created_at=now, is_repair=is_repair)
     for number, cell in enumerate(_cells_of_another(release), start=1):
         RolloutStep.objects.create(rollout=rollout, number=number, cell=cell, came_from_id=str(cell.release_id))
-    _audit("roll-out", release.id, author, now, "")
+    _audit("roll-out", release.id, author, now, "a repair: unstable cells get it, too" if is_repair else "")
     return rollout
 
 

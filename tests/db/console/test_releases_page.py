@@ -55,6 +55,13 @@ def test_rollout_is_requested_and_its_progress_shown(admin: Client):
         assert words in shown, words
 
 
+@pytest.mark.parametrize(("fields", "is_repair"), [({}, False), ({"repair": "1"}, True)])
+def test_rollout_is_a_repair_if_its_box_is_ticked(admin: Client, fields: dict[str, str], is_repair: bool):
+    admin.post(f"/staff/releases/{NEW}/roll-out/", fields)
+    assert Rollout.objects.get().is_repair is is_repair
+    assert ('<small class="quiet">repair</small>' in page(admin)) is is_repair
+
+
 def test_second_rollout_is_refused_with_a_remedy(admin: Client):
     admin.post(f"/staff/releases/{NEW}/roll-out/")
     answer = admin.post(f"/staff/releases/{NEW}/roll-out/")

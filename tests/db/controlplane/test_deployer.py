@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import connection
 from pyroaring import BitMap64
 from pytest_django import Settings
@@ -237,6 +238,46 @@ def test_unstable_cell_is_awaited_with_the_reason_and_one_audit_row(cells: list[
     assert runs("c1") == (OLD, 1)
     assert ControlAction.objects.filter(action="give-release", outcome="refused", cell="c1").count() == 1
     assert at(6).startswith("StartStep")
+
+
+def tick_unstable(seconds: float) -> None:
+    beat("", "ingest-1", later(seconds))
+    for name in ("c1", "c2"):
+        judge(name, "unstable", later(seconds))
+    list(rounds(POLICY, later(seconds)))
+
+
+def test_repair_replaces_the_release_of_an_unstable_cell(cells: list[Cell]):
+    request_rollout(release=registered(NEW), author=None, now=NOW, is_repair=True)
+    tick_unstable(1)
+    assert (step("c1").state, runs("c1")) == ("starting", (NEW, 2))
+    assert runs("c2") == (OLD, 1), "cell by cell, as any rollout"
+    all_report("c1", later(20))
+    tick_unstable(20)
+    all_report("c1", later(111))
+    tick_unstable(111)
+    assert (step("c1").state, runs("c2")) == ("done", (NEW, 2))
+
+
+def test_repair_waits_for_a_pause_and_for_other_controllers(cells: list[Cell], alice: User):
+    request_rollout(release=registered(NEW), author=None, now=NOW, is_repair=True)
+    pause = pause_controller(controller="deploy", cell=None, reason="look first", until=None, by=alice, now=NOW)
+    tick_unstable(1)
+    assert (step("c1").state, "paused" in step("c1").why) == ("waiting", True)
+    pause.delete()
+    held = acquire("c1", "scale", "more lanes", later(2), protective=True)
+    tick_unstable(2)
+    assert (step("c1").state, step("c1").why.startswith("scaling is changing cell c1")) == ("waiting", True)
+    assert isinstance(held, Lease)
+    release(held)
+    tick_unstable(3)
+    assert step("c1").state == "starting"
+
+
+def test_command_refuses_a_repair_that_is_not_rolled_out(db: None):
+    with pytest.raises(CommandError, match="--repair needs --roll-out"):
+        call_command("release", "--repair")
+    assert not Release.objects.exists()
 
 
 def test_refusal_for_another_type_of_reason_is_recorded_as_well(cells: list[Cell]):

@@ -12,6 +12,7 @@ from django.core.mail import send_mail
 from dataplane.causes import Cause
 from dataplane.names import LANE_KINDS
 from mgmt.alerts.services.alerts import open_alerts
+from mgmt.cells.problems import NEXT_STEPS, ProblemKind
 from mgmt.cells.queries.overdue_tasks import overdue_tasks
 from mgmt.models import Heartbeat, Incident, Pipe, Tenant
 
@@ -23,10 +24,6 @@ OF_SENDERS: Final = (Cause.REJECTING, Cause.SEQUENCE_GAP)
 BLOCKED: Final = "lane-blocked"
 SILENT: Final = "control-plane-silent"
 IN_COMMON: Final = "Look for what they have in common on our side."
-BLOCKED_DO: Final = (
-    "If a topic refuses records, repair its size limit, disk or permissions; a lost offset needs "
-    "`manage.py lane_offsets`."
-)
 MOST_LANES: Final = 10  # that a mail names
 NOTHING_DONE: Final = (
     "Messages still flow and due work stays in Postgres, but nothing is changed or notified: check Redis, Celery beat "
@@ -111,7 +108,7 @@ def _text(cause: str, now: datetime, watched_since: datetime | None) -> str:
     if cause == BLOCKED:
         lanes = _blocked_lanes(now)[:MOST_LANES]
         named = (f"{lane.writer} of cell {lane.cell}: {lane.body['detail']}" for lane in lanes)
-        return "\n".join([BLOCKED_DO, *named])
+        return "\n".join([NEXT_STEPS[ProblemKind.CELL_BLOCKED], *named])
     return IN_COMMON
 
 

@@ -1,4 +1,4 @@
-"""Services: all writes to rows of the management plane. Keyword-only, one transaction each, named verb_noun."""
+"""Services that pages, API and commands use to write rows. Keyword-only, one transaction each, named verb_noun."""
 
 from dataplane.spec.keys import URL_PREFIX
 from mgmt.alerts.services.alerts import acknowledge_alert, resolve_alert, snooze_alert

@@ -1,7 +1,7 @@
 """The compute port, through which the control plane states the desired application of a cell.
 
-An adapter starts and watches no process: the keeper in the box, `supervise` on Spark standalone or Kubernetes' restart
-policy keep the application alive, also while the control plane is down.
+An adapter starts and watches no process: the keeper, which also submits to Spark standalone, or Kubernetes' restart
+policy keeps the application alive, also while the control plane is down.
 """
 
 from typing import Protocol

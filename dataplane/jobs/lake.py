@@ -23,9 +23,6 @@ class LakeQuery:
     has_state = False
     tasks = 2
 
-    def __init__(self) -> None:
-        self._writer: LakeWriter | None = None
-
     def is_needed_by(self, spec: PipeSpec) -> bool:
         """Return True if the spec has a lake destination."""
         return needs_query(self.name, spec)
@@ -33,7 +30,7 @@ class LakeQuery:
     def start(self, spark: SparkSession, start: QueryStart) -> Any:
         """Start the query from its checkpoint, or else from the journal's offsets."""
         settings = start.settings
-        writer = self._writer = LakeWriter(spark, start.cell, settings, start.table)
+        writer = LakeWriter(spark, start.cell, settings, start.table)
         options = spark_kafka_options(settings.kafka) | {
             "subscribe": start.cell.topics[self.reads].name,
             "startingOffsets": start.starting,
@@ -48,5 +45,4 @@ class LakeQuery:
         return written.option("checkpointLocation", start.checkpoint).trigger(processingTime=interval).start()
 
     def close(self) -> None:
-        """Drop the writer of the ended query."""
-        self._writer = None
+        """Do nothing: the query opens no Kafka client."""

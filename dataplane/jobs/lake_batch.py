@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct, field
@@ -16,12 +16,6 @@ from dataplane.runtime.telemetry.lags import LagBook
 
 Where = tuple[int, int]  # partition and offset on the lake's topic
 Key = tuple[int, int]  # position and child: identity of a row in its table
-
-# The columns of a table, as Spark's DDL; a body that is not valid UTF-8 is in `body_bytes`, and `body` is null.
-COLUMNS: Final = (
-    "id string, position long, child int, pipe string, revision int, source string, event_time timestamp, "
-    "ingest_time timestamp, body string, body_bytes binary, date date, hour int"
-)
 
 
 class LakeHour(NamedTuple):

@@ -32,8 +32,6 @@ from dataplane.tables.control import ControlReader, ControlTable, snapshot_path
 from dataplane.tables.lookup_store import lookup_folder
 from dataplane.tables.records import PlanRecord, RegisteredSchema, TopicRecord
 
-log = logging.getLogger("lake-recompute")
-
 MARGIN_US: Final = 60_000_000  # clocks of ingest and brokers differ, and lanes may not have written the last minute yet
 READ_WITHIN_S: Final = 30.0
 

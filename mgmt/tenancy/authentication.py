@@ -3,7 +3,7 @@
 The sign-in page, the API and each later caller of django.contrib.auth.authenticate are covered automatically.
 """
 
-from typing import Any, Final
+from typing import Any
 
 import structlog
 from allauth.account.models import EmailAddress
@@ -17,7 +17,6 @@ from mgmt.tenancy.queries import session_users
 from mgmt.tenancy.row_scope import all_tenants
 from mgmt.tenancy.services.sign_in_limits import attempt_of, note_failure, note_success, wait_for_attempt_s
 
-BACKEND: Final = "mgmt.tenancy.authentication.LimitedBackend"
 log = structlog.get_logger(__name__)
 
 

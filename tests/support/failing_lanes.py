@@ -62,7 +62,6 @@ MINUTE: Final = 29_833_333
 EACH: Final = 4
 MOST_PASSES: Final = 2_000  # of a lane's loop: a lane that drains at all does so long before
 REPORT_BYTES: Final = 700  # so that checkpoints have several audit records
-Facts = dict[tuple[str, str], set[int]]  # positions by (node, fact)
 
 
 class World:

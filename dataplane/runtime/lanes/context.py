@@ -98,7 +98,7 @@ class CheckpointCounts(Protocol):
 
 
 class LaneContext(Protocol):
-    """Parts of a lane that its work may use. Implemented by `Lane`, and by an in-memory lane in the tests."""
+    """Parts of a lane that its work may use. Implemented by `Lane`, `BulkLane`, and an in-memory lane in the tests."""
 
     identity: LaneIdentity
     settings: DataPlaneSettings

@@ -1,6 +1,6 @@
 """Numeric drift, from the lanes' sketches to an alert of a pipe that names the field and both distributions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -46,7 +46,6 @@ from tests.db.controlplane.watching import BLOCK, FIRST, GRACE_S, NOW, START, wa
 
 LOW: Final = [number / 1_000 for number in range(100, 200)]
 USUAL_SCORES: Final = [number / 1_000 for number in range(200, 1_000, 5)]
-Watch = Callable[..., None]
 
 
 def observed(pipe: Pipe, number: int, scores: Sequence[float], path: str = "score", source: str = "shop") -> Any:

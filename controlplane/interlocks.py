@@ -79,14 +79,16 @@ class Refusal(Struct, frozen=True):
         return PUBLIC_REASONS.get(self.kind, self.why)
 
 
-def refusal_of(controller: ControllerName, view: CellState, *, protective: bool = False) -> Refusal | None:
+def refusal_of(
+    controller: ControllerName, view: CellState, *, protective: bool = False, repairs: bool = False
+) -> Refusal | None:
     """Return why `controller` may not take the cell's lease now, or None if it may.
 
     An unstable cell does not stop a `protective` change (rollback, hold, drain, scale-out), which protects it from
-    that. Two controllers never change a cell at once, protective or not.
+    that, nor one that `repairs` it, as a person said. Two controllers never change a cell at once, protective or not.
     """
-    undoes = protective and controller in UNDOING
-    return (None if undoes else _paused(controller, view)) or _leased(view) or (None if protective else _unstable(view))
+    paused = None if protective and controller in UNDOING else _paused(controller, view)
+    return paused or _leased(view) or (None if protective or repairs else _unstable(view))
 
 
 def pauses_of(controller: str, view: CellState) -> Iterable[PauseView]:

@@ -3,13 +3,15 @@
 A lane never skips records: it stops reading such a partition. A person decides which records are skipped.
 """
 
+from contextlib import closing
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from controlplane.kafka import REQUEST_S, consumer, kafka_clients
 from dataplane.names import INPUTS_OF, LANE_KINDS, PartitionKey, lane_group
-from mgmt.models import Topic
+from dataplane.tables.redrives import format_place
+from mgmt.cells.queries.cells import places_of
 
 _MEMBERS = (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS)
 
@@ -33,18 +35,15 @@ class LaneOffset(NamedTuple):
         return not self.low <= self.committed <= self.high
 
     def __str__(self) -> str:
-        topic, partition = self.place
-        return f"{topic}/{partition}: {self.group} is at {self.committed}, the topic has {self.low} to {self.high}"
+        place = format_place(self.place)
+        return f"{place}: {self.group} is at {self.committed}, the topic has {self.low} to {self.high}"
 
 
 def lane_offsets(kafka: str, cell: str) -> list[LaneOffset]:
     """Return the committed offsets of a cell's lanes; partitions without one are left out. Raises KafkaException."""
     clients, found = kafka_clients(kafka), []
-    topics = {row.purpose: row for row in Topic.objects.filter(cell=cell).order_by("generation")}
     for kind in LANE_KINDS:
-        inputs = [topics[purpose] for purpose in INPUTS_OF[kind] if purpose in topics]
-        places = [(topic.name, number) for topic in inputs for number in range(topic.partitions)]
-        group = lane_group(cell, kind)
+        group, places = lane_group(cell, kind), places_of(cell, *INPUTS_OF[kind])
         committed = {place: at for place, at in clients.committed(group, places).items() if at >= 0}
         lows, highs = clients.starts(committed), clients.ends(committed)
         found += [LaneOffset(group, place, at, lows[place], highs[place]) for place, at in committed.items()]
@@ -60,19 +59,17 @@ def continue_at(kafka: str, cell: str, place: PartitionKey, offset: int) -> Lane
     """
     known = next((one for one in lane_offsets(kafka, cell) if one.place == place), None)
     if known is None:
-        raise OffsetRefusedError(f"no lane of {cell} has committed an offset of {place[0]}/{place[1]}")
+        raise OffsetRefusedError(f"no lane of {cell} has committed an offset of {format_place(place)}")
     if not known.is_out_of_range:
         raise OffsetRefusedError(f"{known}: the lanes continue from there")
     if not known.low <= offset <= known.high:
         raise OffsetRefusedError(f"the topic has no offset {offset}: use {known.low} to {known.high}")
-    client = consumer(kafka, known.group)
-    try:
+    with closing(consumer(kafka, known.group)) as client:
         (old,) = client.committed([TopicPartition(*place)], timeout=REQUEST_S)
-        client.commit(offsets=[TopicPartition(*place, offset, old.metadata or "")], asynchronous=False)
-    except KafkaException as exc:
-        if exc.args[0].code() in _MEMBERS:
-            raise OffsetRefusedError(f"lanes of {known.group} run: stop the cell first") from exc
-        raise
-    finally:
-        client.close()
+        try:
+            client.commit(offsets=[TopicPartition(*place, offset, old.metadata or "")], asynchronous=False)
+        except KafkaException as exc:
+            if exc.args[0].code() in _MEMBERS:
+                raise OffsetRefusedError(f"lanes of {known.group} run: stop the cell first") from exc
+            raise
     return known

@@ -35,16 +35,17 @@ def acquire(
     now: datetime,
     *,
     protective: bool = False,
+    repairs: bool = False,
     lasts: timedelta = LASTS,
 ) -> Lease | Refusal:
-    """Acquire the cell's lease for one change, or return why not. `protective`: see interlocks.refusal_of.
+    """Acquire the cell's lease for one change, or return why not. `protective`, `repairs`: see interlocks.refusal_of.
 
     Locks the cell's row, because the answer depends on three tables and the fence must rise with the token.
     Raises Cell.DoesNotExist.
     """
     with transaction.atomic():
         Cell.with_ingest.select_for_update(no_key=True).get(id=cell)
-        refusal = refusal_of(controller, cell_states(now, [cell])[cell], protective=protective)
+        refusal = refusal_of(controller, cell_states(now, [cell])[cell], protective=protective, repairs=repairs)
         if refusal is not None:
             return refusal
         lease, _ = Lease.objects.get_or_create(cell_id=cell, defaults={"taken_at": now, "until": now})

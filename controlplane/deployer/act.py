@@ -83,7 +83,7 @@ def start_step(*, step: RolloutStep, now: datetime) -> None:
     release = step.rollout.release_id
     with transaction.atomic():
         what = f"release {release} replaces {step.came_from_id}"
-        lease = acquire(step.cell_id, CONTROLLER, what, now, protective=step.rollout.is_repair)
+        lease = acquire(step.cell_id, CONTROLLER, what, now, repairs=step.rollout.is_repair)
         if isinstance(lease, Refusal):
             return  # the cell's state has changed since the snapshot: the next tick stores the reason
         fields = {"token": lease.token, "began_at": now, "touched_at": now, "before": before, "why": ""}

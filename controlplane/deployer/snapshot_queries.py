@@ -22,7 +22,6 @@ from mgmt.models import Cell, Heartbeat, Lease, Rollout, RolloutStep
 
 FRESH_S: Final = 5.0
 DRIVER: Final = "driver"
-OF_STABILITY: Final = ("cell-unstable", "cell-unknown", "verdict-outdated")
 
 
 def take_snapshot(rollout: Rollout, now: datetime, policy: RolloutPolicy) -> DeployerSnapshot:
@@ -94,9 +93,8 @@ def _interlocks(step: RolloutStep, now: datetime) -> tuple[Refusal | None, str]:
     if step.cell.is_asleep:
         return Refusal("cell-asleep", f"cell {step.cell_id} is asleep and is woken first", "when it is awake"), ""
     state = cell_states(now, [step.cell_id])[step.cell_id]
-    refusal, occupied = refusal_of("deploy", state), refusal_of("deploy", state, protective=True)
-    if refusal is not None and refusal.kind in OF_STABILITY and step.rollout.is_repair:
-        refusal = None
+    refusal = refusal_of("deploy", state, repairs=step.rollout.is_repair)
+    occupied = refusal_of("deploy", state, protective=True)
     return refusal, occupied.why if occupied else ""
 
 

@@ -46,6 +46,8 @@ def watch_incidents(now: datetime) -> int:
     wide = {cause: len(found) for cause, found in tenants.items() if len(found) >= TENANTS}
     if lanes := _blocked_lanes(now):
         wide[BLOCKED] = Pipe.objects.filter(cell__in={lane.cell for lane in lanes}).values("tenant").distinct().count()
+        for lane in lanes:
+            log.warning("lane blocked", cell=lane.cell, lane=lane.writer, detail=lane.body["detail"])
     for incident in Incident.objects.filter(resolved_at=None).exclude(cause=SILENT):
         if incident.cause not in wide:
             _end(incident.cause, now)
@@ -115,10 +117,7 @@ def _text(cause: str, now: datetime, watched_since: datetime | None) -> str:
 def _blocked_lanes(now: datetime) -> list[Heartbeat]:
     """Return the heartbeats of blocked lanes: a topic refuses their records, or their input is gone."""
     lanes = Heartbeat.objects.filter(at__gte=now - FRESH, kind__in=LANE_KINDS).exclude(body__detail="")
-    found = list(lanes.order_by("cell", "writer"))
-    for lane in found:
-        log.warning("lane blocked", cell=lane.cell, lane=lane.writer, detail=lane.body["detail"])
-    return found
+    return list(lanes.order_by("cell", "writer"))
 
 
 def _end(cause: str, now: datetime) -> None:

@@ -6,7 +6,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-import msgspec
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from dataplane.kafka_clients import make_offset_client
@@ -88,10 +87,8 @@ class QueryLedgerReporter:
     ) -> None:
         """Store the audit records of a batch, one after the other. Raises ReportWriteError."""
         at_us = time.time_ns() // 1_000
-        audit = AuditRecord(
-            AUDIT_VERSION, self._cell, self._writer, kind, at_us, inputs, outputs, facts.take(), lags or []
-        )
-        audit = msgspec.structs.replace(audit, breaks=breaks or [], usage=usage)
+        of_writer = (AUDIT_VERSION, self._cell, self._writer, kind, at_us)
+        audit = AuditRecord(*of_writer, inputs, outputs, facts.take(), lags or [], usage, breaks=breaks or [])
         for record in encode_parts(audit):
             self.produce(AUDIT_TOPIC, record, key=self._cell)
             self.await_stored()

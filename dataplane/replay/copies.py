@@ -135,11 +135,8 @@ class CopyProducer:
         until_s = time.monotonic() + seconds
         if seconds * 1_000_000 > GROUP_US:
             self._close_groups()
-            try:
-                while self._units and (left_s := until_s - time.monotonic()) > 0:
-                    self._collect(left_s)
-            except ProducerFencedError as exc:
-                raise self._refused(exc) from exc
+            while self._units and (left_s := until_s - time.monotonic()) > 0:
+                self._collect(left_s)
         time.sleep(max(0.0, until_s - time.monotonic()))
 
     def flush(self) -> None:
@@ -209,11 +206,7 @@ class CopyProducer:
         self._close_groups()
         deadline_s = time.monotonic() + STORED_S
         while self._units >= units or self._bytes >= size_bytes:
-            try:
-                has_stored = self._collect(0.05)
-            except ProducerFencedError as exc:
-                raise self._refused(exc) from exc
-            if has_stored:
+            if self._collect(0.05):
                 deadline_s = time.monotonic() + STORED_S
             elif time.monotonic() > deadline_s:
                 raise self._not_stored(f"no copy was stored within {STORED_S:g} s", +self._unstored)
@@ -227,8 +220,11 @@ class CopyProducer:
         return NotStoredError(reason, () if self._egress.name in topics else topics)
 
     def _collect(self, wait_s: float) -> bool:
-        """Settle the groups that have been stored; return True if there was one. Raises ProducerFencedError."""
-        stored = self._tracked.collect(wait_s)
+        """Settle the groups that have been stored; return True if there was one. Raises NotStoredError."""
+        try:
+            stored = self._tracked.collect(wait_s)
+        except ProducerFencedError as exc:
+            raise self._refused(exc) from exc
         for group in stored:
             self._units, self._bytes = self._units - group.units, self._bytes - group.size_bytes
             self._unstored[group.topic] -= 1

@@ -16,7 +16,6 @@ import psutil
 
 from controlplane.compute.processes import members
 from dataplane.names import REPLAY_ID_PREFIX, output_topic
-from dataplane.tables.records import ReplayRecord
 from loadgen.measured import LoadOrder
 from tests.bench.report import RUNS, Line
 from tests.bench.stand import run_load
@@ -81,11 +80,9 @@ def _fill(plane: DataPlane) -> int:
 def _round(plane: DataPlane, since_us: int, number: int) -> Round:
     before_ms = p95(plain_delays_ms(plane.port, plane.receiver, 1_000 * number + 1, RUN_S))
     replay, topic = f"{REPLAY_ID_PREFIX}{number}", output_topic(PIPE, FEED)
-    first, until_us, delays = end_of(plane, topic), time.time_ns() // 1_000, []
+    first, delays = end_of(plane, topic), []
     with _peak_mb(plane) as peak:
-        cluster = plane.cluster
-        numbers = (since_us, until_us, until_us // 60_000_000, RATE_PER_S)
-        cluster.publish(ReplayRecord(replay, cluster.version(), cluster.cell, PIPE, 1, [FEED], *numbers, "running"))
+        until_us = plane.cluster.publish_replay(replay, PIPE, [FEED], since_us, RATE_PER_S)
         part = 2
         while end_of(plane, topic) < first + REPLAY_EVENTS:
             delays += plain_delays_ms(plane.port, plane.receiver, 1_000 * number + part, PART_S)

@@ -14,7 +14,6 @@ from dataplane.ledger.bins import Bin, derive, united_facts
 from dataplane.ledger.meta import REPLAY_HEADER, read_meta
 from dataplane.ledger.units import parse_position
 from dataplane.names import REPLAY_ID_PREFIX, output_topic
-from dataplane.tables.records import ReplayRecord
 from tests.support.data_plane import DataPlane, running_plane, until
 from tests.support.replay_campaign import (
     VICTIMS,
@@ -55,7 +54,7 @@ def test_every_asked_event_of_a_replay_is_accounted_for_although_driver_and_exec
     until(lambda: end_of(plane, topic) >= REPLAY_EVENTS, "the originals are on the topic", WAIT_S)
 
     rate_per_s = REPLAY_EVENTS / (BETWEEN_KILLS_S * (REPLAY_KILLS + 1))
-    start_replay(plane, since_us, rate_per_s)
+    plane.cluster.publish_replay(REPLAY, PIPE, [FEED], since_us, rate_per_s)
     kills = [killed(plane, number) for number in range(REPLAY_KILLS)]
     until(lambda: history_of(plane, REPLAY)[-1].progress.done, "the end of the replay", WAIT_S)
     history = history_of(plane, REPLAY)
@@ -93,14 +92,6 @@ def sent(plane: DataPlane, key: str) -> dict[str, int]:
         assert {item["status"] for item in items} == {202}
         found |= {item["id"]: parse_position(item["position"]) for item in items}
     return found
-
-
-def start_replay(plane: DataPlane, since_us: int, rate_per_s: float) -> None:
-    """Publish a replay of all events, as the Provisioner does."""
-    until_us, version, cell = time.time_ns() // 1_000, plane.cluster.version(), plane.cluster.cell
-    bucket = until_us // 60_000_000
-    record = ReplayRecord(REPLAY, version, cell, PIPE, 1, [FEED], since_us, until_us, bucket, rate_per_s, "running")
-    plane.cluster.publish(record)
 
 
 def killed(plane: DataPlane, number: int) -> ReplayKill:

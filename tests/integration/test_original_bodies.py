@@ -14,7 +14,6 @@ from urllib.parse import parse_qsl
 import pytest
 
 from dataplane.addresses import DEFAULT_INGEST
-from dataplane.tables.records import ReplayRecord
 from loadgen.scripted import Received
 from tests.support.data_plane import DataPlane, running_plane, until
 
@@ -69,10 +68,7 @@ def github_signature(body: bytes) -> str:
 
 
 def replay(plane: DataPlane, pipe: str, since_us: int) -> None:
-    until_us = time.time_ns() // 1_000
-    version, cell = plane.cluster.version(), plane.cluster.cell
-    span = (since_us, until_us, until_us // 60_000_000)
-    plane.cluster.publish(ReplayRecord(f"replay_{pipe}", version, cell, pipe, 1, ["crm"], *span, 100.0, "running"))
+    plane.cluster.publish_replay(f"replay_{pipe}", pipe, ["crm"], since_us, 100.0)
 
 
 def deliveries(plane: DataPlane, path: str, count: int) -> list[Received]:

@@ -46,6 +46,7 @@ from dataplane.tables.records import (
     PipeRecord,
     PlanRecord,
     Record,
+    ReplayRecord,
     StopRecord,
     TopicRecord,
     WebhookRecord,
@@ -170,6 +171,23 @@ class Cluster:
         """Return a version higher than the last one."""
         self._version += 1
         return self._version
+
+    def publish_replay(
+        self,
+        replay: str,
+        pipe: str,
+        destinations: list[str],
+        since_us: int,
+        rate_per_s: float,
+        *,
+        revision: int = 1,
+        **more: Any,
+    ) -> int:
+        """Publish a running replay of all events since a time, as the Provisioner does; return the end of its range."""
+        until_us, of_cell = time.time_ns() // 1_000, (replay, self.version(), self.cell)
+        span = (since_us, until_us, until_us // 60_000_000)
+        self.publish(ReplayRecord(*of_cell, pipe, revision, destinations, *span, rate_per_s, "running", **more))
+        return until_us
 
     def add_webhook(self, pipe: str, preset: str, secret: str, *headers: str) -> str:
         """Publish webhook settings and a URL of a pipe's source `shop`; return its path. Add the pipe afterwards."""

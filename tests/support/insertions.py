@@ -1,7 +1,6 @@
 """Batches for a Postgres destination, sent by its sender without a lane."""
 
-import time
-from collections.abc import Callable
+from functools import partial
 from ipaddress import ip_network
 from typing import Any
 
@@ -11,10 +10,11 @@ from dataplane.spec import PostgresDestination
 from dataplane.transmit.http.sender import HttpResponse
 from dataplane.transmit.postgres.request import InsertRequest
 from dataplane.transmit.postgres.sender import PostgresSender
-from tests.support.patience import Patience
+from tests.support.patience import step_until
 from tests.support.postgres_server import PASSWORD
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
+until = partial(step_until, limit_s=30, every_s=0.005)
 
 
 def changed(to: PostgresDestination, **fields: Any) -> PostgresDestination:
@@ -43,10 +43,3 @@ def ended(sender: PostgresSender, count: int) -> list[HttpResponse]:
 
     until(have_come)
     return found
-
-
-def until(truth: Callable[[], object]) -> None:
-    patience = Patience(30)
-    while not truth():
-        assert not patience.is_over, "the condition did not hold in time"
-        time.sleep(0.005)

@@ -21,7 +21,6 @@ from dataplane.tables.records import CellRecord, DestinationRecord, ReplayRecord
 from tests.support.memory_kafka import MemoryKafka, MemoryKafkaProducer
 from tests.support.memory_lane import MemoryMessage
 from tests.support.memory_topics import End, OutOfRange
-from tests.support.reports import Report
 
 CELL: Final = "c1"
 PIPE: Final = "p"
@@ -120,19 +119,14 @@ class WorldProducer(MemoryKafkaProducer):
         self._world = world
 
     def poll(self, _timeout: float) -> int:
-        queue, reported = list(self._queue), 0
+        queue, refused, silent = list(self._queue), self._world.refused, self._world.silent
         self._queue.clear()
-        for record in queue:
-            topic, on_delivery = record[0], record[-1]
-            if topic in self._world.silent:
-                self._queue.append(record)
-            elif topic in self._world.refused:
-                on_delivery(self._world.refused[topic], None)
-            else:
-                place = self._kafka.append(*record[:-1])
-                reported += 1
-                if on_delivery is not None:
-                    on_delivery(None, Report(*place))
+        self._queue.extend(record for record in queue if record[0] not in refused and record[0] not in silent)
+        reported = super().poll(0)
+        for topic, *_, on_delivery in queue:
+            if topic in refused:
+                on_delivery(refused[topic], None)
+        self._queue.extend(record for record in queue if record[0] in silent)
         return reported
 
     def purge(self) -> None:

@@ -7,6 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from controlplane.lane_offsets import OffsetRefusedError, continue_at, lane_offsets
 from controlplane.settings import control_settings
+from dataplane.tables.redrives import parse_place
 from mgmt.models import Cell
 
 NOTHING_LOST = "restart them if a heartbeat still reports a stopped one"
@@ -25,8 +26,7 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """List, or commit. Raises CommandError if the offset is refused or Kafka does not answer."""
-        cell, (topic, _, number) = options["cell"], options["partition"].rpartition("/")
-        kafka = control_settings().kafka
+        cell, kafka = options["cell"], control_settings().kafka
         if not Cell.objects.filter(id=cell).exists():
             raise CommandError(f"no cell is named {cell}")
         if bool(options["partition"]) != (options["offset"] is not None):
@@ -36,9 +36,10 @@ class Command(BaseCommand):
                 lost = [str(one) for one in lane_offsets(kafka, cell) if one.is_out_of_range]
                 self.stdout.write("\n".join(lost) or f"lanes of {cell} can continue all partitions; {NOTHING_LOST}")
                 return
-            if not number.isascii() or not number.isdigit():
-                raise CommandError(f"{options['partition']} names no partition: write it as penstock.c1.ingest.g1/0")
-            old = continue_at(kafka, cell, (topic, int(number)), options["offset"])
+            old = continue_at(kafka, cell, parse_place(options["partition"]), options["offset"])
+        except ValueError as exc:
+            text = f"{options['partition']} names no partition: write it as penstock.c1.ingest.g1/0"
+            raise CommandError(text) from exc
         except OffsetRefusedError as exc:
             raise CommandError(str(exc)) from exc
         except KafkaException as exc:

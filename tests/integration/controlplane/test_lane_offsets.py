@@ -14,7 +14,7 @@ from dataplane.names import cell_topic, lane_group
 from dataplane.runtime.kafka import lane_consumer
 from mgmt.models import Cell, Topic
 from tests.support.kafka import admin_consumer, admin_producer, broker_admin
-from tests.support.patience import Patience
+from tests.support.patience import step_until
 
 pytestmark = pytest.mark.django_db
 EVENTS, DELETED = 20, 12
@@ -98,10 +98,7 @@ def test_nothing_is_committed_while_lanes_run(kafka: str, cell: Cell):
     lane = lane_consumer(kafka, lane_group(cell.id, "process"), "process-0", lambda *_: None)
     with closing(lane):
         lane.subscribe([topic])
-        patience = Patience(40)
-        while not lane.assignment():
-            assert not patience.is_over, "the lane gets no partition"
-            lane.poll(0.2)
+        step_until(lane.assignment, lambda: lane.poll(0.2), 40)
         with pytest.raises(CommandError, match="stop the cell first"):
             call_command("lane_offsets", cell.id, "--partition", f"{topic}/0", "--offset", str(DELETED))
     assert committed(kafka, cell, 0) == 5

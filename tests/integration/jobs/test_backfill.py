@@ -13,7 +13,7 @@ from dataplane.names import output_topic
 from dataplane.replay.progress_log import read_progress
 from dataplane.retrier.redriver import place_reader
 from dataplane.spec import parse_pipe_spec
-from dataplane.tables.records import PipeRecord, PlanRecord, ReplayRecord
+from dataplane.tables.records import PipeRecord, PlanRecord
 from dataplane.tables.replays import ReplayProgress
 from mgmt.replays.unsent import unsent_revisions
 from tests.support.cluster import TENANT
@@ -96,23 +96,8 @@ def use(plane: DataPlane, weights: list[tuple[int, int]]) -> None:
 def start_backfill(plane: DataPlane, since_us: int) -> None:
     """Publish the replay that the control plane starts, once no request writes with the earlier weights any more."""
     time.sleep(5)
-    now_us = time.time_ns() // 1_000
-    plane.cluster.publish(
-        ReplayRecord(
-            replay=BACKFILL,
-            version=plane.cluster.version(),
-            cell=plane.cluster.cell,
-            pipe=PIPE,
-            revision=2,
-            destinations=["feed"],
-            since_us=since_us,
-            until_us=now_us,
-            bucket=now_us // 60_000_000,
-            rate_per_s=BACKFILL_RATE,
-            state="running",
-            revisions=unsent_revisions({1: False}, {}),
-        )
-    )
+    unsent = unsent_revisions({1: False}, {})
+    plane.cluster.publish_replay(BACKFILL, PIPE, ["feed"], since_us, BACKFILL_RATE, revision=2, revisions=unsent)
 
 
 def progress(plane: DataPlane) -> ReplayProgress | None:

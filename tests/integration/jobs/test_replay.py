@@ -13,7 +13,6 @@ from dataplane.ledger.bins import Bin
 from dataplane.names import REPLAY_ID_PREFIX
 from dataplane.replay.progress_log import read_progress
 from dataplane.retrier.redriver import place_reader
-from dataplane.tables.records import ReplayRecord
 from dataplane.tables.replays import ReplayProgress
 from loadgen.scripted import Received
 from tests.support.data_plane import DataPlane, running_plane, until
@@ -44,23 +43,7 @@ def test_every_event_is_delivered_once_more_although_the_application_is_killed(p
     first = {one.id: one.digest for one in requests(plane, copies=False)}
     assert len(first) == EVENTS
 
-    until_us = time.time_ns() // 1_000
-    bucket = until_us // 60_000_000
-    plane.cluster.publish(
-        ReplayRecord(
-            REPLAY,
-            plane.cluster.version(),
-            plane.cluster.cell,
-            PIPE,
-            1,
-            ["crm"],
-            since_us,
-            until_us,
-            bucket,
-            RATE,
-            "running",
-        )
-    )
+    plane.cluster.publish_replay(REPLAY, PIPE, ["crm"], since_us, RATE)
     until(lambda: len(requests(plane, copies=True)) > EVENTS // 4, "a quarter of the copies", PATIENCE_S)
     running = plane.files.running(plane.cluster.cell)
     assert running is not None
@@ -93,10 +76,7 @@ def test_topic_that_is_gone_delays_no_copies_for_other_destinations_and_its_own_
     since_us = time.time_ns() // 1_000
     positions = sent(plane, key)
     until(lambda: len(plane.receiver.got["/half"]) >= EVENTS, "the originals", PATIENCE_S)
-    until_us = time.time_ns() // 1_000
-    version, cell = plane.cluster.version(), plane.cluster.cell
-    span = (since_us, until_us, until_us // 60_000_000)
-    plane.cluster.publish(ReplayRecord(run, version, cell, pipe, 1, ["crm", "feed"], *span, 2 * RATE, "running"))
+    plane.cluster.publish_replay(run, pipe, ["crm", "feed"], since_us, 2 * RATE)
     until(lambda: is_done(plane, run), "the end of the replay", PATIENCE_S, seen=lambda: progress(plane, run))
 
     def is_accounted() -> bool:

@@ -36,6 +36,7 @@ from dataplane.runtime.lanes.poison import CRASHES_DETAIL
 from dataplane.runtime.lookups import Lookups, LookupTables
 
 PASS_S: Final = 0.005  # then the lane polls again, and newer messages get a turn
+FEW: Final = 8  # messages of one pass of a quiet lane
 QUANTUM_NS: Final = 2_000_000  # CPU that a tenant may spend before the next one's turn
 
 _NOBODY: Final[frozenset[str]] = frozenset()
@@ -96,7 +97,19 @@ class ProcessWork:
     # -- input -----------------------------------------------------------------------------------------------------
 
     def process(self, messages: Sequence[Message]) -> None:
-        """Queue messages in their flows and run some; `read_all` dead-letters unreadable ones. A hot loop."""
+        """Queue messages in their flows and run some.
+
+        A few messages of a quiet lane are sent on without waiting for others of their batch.
+        """
+        producer = self._lane.producer
+        is_quiet = len(messages) <= FEW and not producer.in_flight and not self._is_bulk
+        self._queue(messages)
+        self._run_some()
+        if is_quiet:
+            producer.send_now()
+
+    def _queue(self, messages: Sequence[Message]) -> None:
+        """Queue messages in their flows; `read_all` dead-letters unreadable ones. A hot loop."""
         bases, groups = self._bases, defaultdict[_Shared, list[ProcessItem]](list)
         watched: Collection[str] = self._admission.pipes
         gated = defaultdict[FlowKey, list[ProcessItem]](list)
@@ -128,7 +141,6 @@ class ProcessWork:
             self._hold(pipe, partition, passage.hold)
             for stretch in stretches(passage.run):
                 self._put(_group_of(pipe, partition, stretch), stretch)
-        self._run_some()
 
     def _in_order(self, groups: Mapping[_Shared, list[ProcessItem]]) -> list[tuple[FlowGroup, list[ProcessItem]]]:
         """Return the groups to queue. In flows that keep order, a change of minute starts a new group.

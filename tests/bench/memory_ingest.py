@@ -45,6 +45,9 @@ class Loopback:
         """Accept a record, as librdkafka's clients do; without a partition, the key would select one."""
         self._due.append((record[4], max(0, record[3])))
 
+    def send_now(self) -> None:
+        """Do nothing: the next poll reports all records."""
+
     def poll(self, _wait_s: float) -> None:
         """Report the delivery of all records."""
         due, self._due = self._due, []

@@ -79,6 +79,7 @@ class MemoryOutbox:
     def __init__(self) -> None:
         self.sent: list[tuple[str, Any, dict[str, Any]]] = []
         self.waiting: list[Any] = []
+        self.sent_now = 0  # calls of send_now
 
     @property
     def in_flight(self) -> int:
@@ -91,6 +92,9 @@ class MemoryOutbox:
 
     def show(self, topic: str, value: bytes, key: bytes, headers: Headers) -> None:
         self.sent.append((topic, None, {"value": value, "key": key, "headers": headers}))
+
+    def send_now(self) -> None:
+        self.sent_now += 1
 
     def begin_group(self, topic: str, token: Any) -> "MemoryProduceGroup":
         return MemoryProduceGroup(self, topic, token)

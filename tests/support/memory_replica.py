@@ -23,6 +23,9 @@ class MemoryProducer:
         self._records += 1
         self._due.append((report, Report(partition, self._records)))
 
+    def send_now(self) -> None:
+        """Do nothing: the next poll reports all records."""
+
     def poll(self, _wait_s: float) -> None:
         """Report the records since the last poll."""
         due, self._due = self._due, []

@@ -80,6 +80,9 @@ class RecordProducer(Protocol):
     def show(self, topic: str, value: bytes, key: bytes, headers: Headers) -> None:
         """Produce a record that may be lost, for live tails."""
 
+    def send_now(self) -> None:
+        """Send buffered records without waiting for others of their batch; block for at most a millisecond."""
+
 
 class CheckpointCounts(Protocol):
     """Counts of audit records, and the low watermarks that the next ones carry."""

@@ -15,6 +15,8 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from dataplane.runtime.kafka import SEND_NOW_S
+
 log = logging.getLogger(__name__)
 
 SETTLE_S: Final = 2.0  # how long `trouble` reports a replacement
@@ -52,21 +54,19 @@ class ReplaceableProducer:
 
     def poll(self, wait_s: float) -> Any:
         """Like Producer.poll, but a fatal error replaces the instance instead of being raised."""
-        try:
-            reported = self._producer.poll(wait_s)
-        except KafkaException as exc:
-            if not exc.args[0].fatal():
-                raise
-            self._replace(exc.args[0])
-            reported = 0
-        while self._failed:
-            self._drain(self._failed.pop(0))
-        return reported
+        return self._serve(self._producer.poll, wait_s)
+
+    def send_now(self) -> None:
+        """Send buffered records without waiting for `linger.ms`; serve reports until all are stored, up to SEND_NOW_S.
+
+        A fatal error replaces the instance.
+        """
+        self._serve(self._producer.flush, SEND_NOW_S)
 
     def flush(self, wait_s: float) -> int:
         """Like Producer.flush, but a fatal error replaces the instance.
 
-        Uses `poll`, because a flush calls delivery callbacks while the exception is still set.
+        Uses `poll`, because a long flush calls delivery callbacks while the exception is still set.
         """
         deadline = time.monotonic() + wait_s
         while (len(self._producer) or self._failed) and time.monotonic() < deadline:
@@ -105,6 +105,19 @@ class ReplaceableProducer:
         for producer in (*self._failed, self._producer):
             self._drain(producer)
         self._failed.clear()
+
+    def _serve(self, call: Callable[[float], int], wait_s: float) -> int:
+        """Call `poll` or `flush` of the current instance, then serve the last reports of failed ones."""
+        try:
+            served = call(wait_s)
+        except KafkaException as exc:
+            if not exc.args[0].fatal():
+                raise
+            self._replace(exc.args[0])
+            served = 0
+        while self._failed:
+            self._drain(self._failed.pop(0))
+        return served
 
     def _replace(self, error: KafkaError) -> None:
         self.renew(f"fatal error: {error.str()}")

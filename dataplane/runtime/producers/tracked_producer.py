@@ -9,12 +9,14 @@ and the unchanged message id absorb the repeats.
 
 import contextlib
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from dataplane.ledger.audit import OffsetMark
 from dataplane.ledger.meta import Headers
+from dataplane.runtime.kafka import SEND_NOW_S
 from dataplane.runtime.producers.rejected_records import PendingRecord, RejectedRecords
 
 ANY_PARTITION: Final = -1  # the partitioner chooses, by key
@@ -140,6 +142,13 @@ class TrackedProducer:
         stored, self._stored = self._stored, []
         return stored
 
+    def send_now(self) -> None:
+        """Send buffered records without waiting for `linger.ms`; serve reports until all are stored, up to SEND_NOW_S.
+
+        Raises ProducerFencedError.
+        """
+        self._serve(self._producer.flush, SEND_NOW_S)
+
     @property
     def is_full(self) -> bool:
         """True if so many rejected records wait that the lane should read no more messages."""
@@ -185,9 +194,13 @@ class TrackedProducer:
         self._poll(0.01)
 
     def _poll(self, wait_s: float) -> None:
+        self._serve(self._producer.poll, wait_s)
+
+    @staticmethod
+    def _serve(call: Callable[[float], int], wait_s: float) -> None:
         """Serve delivery reports. The client raises a fatal error here, once; no report contains it."""
         try:
-            self._producer.poll(wait_s)
+            call(wait_s)
         except KafkaException as exc:
             raise ProducerFencedError(exc.args[0].str()) from exc
 

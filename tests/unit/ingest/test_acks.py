@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, Producer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.ingest.acks import AckTracker, RequestRecords
+from dataplane.ingest.acks import QUIET_S, AckTracker, RequestRecords
 from dataplane.ingest.stamp import PartitionSpreader, partition_of
 from dataplane.ingest.topic_throttle import TopicThrottle
 from dataplane.runtime.producers.replaceable import ReplaceableProducer
@@ -139,6 +139,9 @@ def test_exception_in_one_pass_fails_no_later_request(failing: str):
                 raise faults.pop()
             return 0
 
+        def send_now(self) -> None:
+            self.poll(0)
+
         def produce(self, *_record: object) -> None:
             """Do nothing: the test makes the reports."""
 
@@ -163,3 +166,60 @@ def test_exception_in_one_pass_fails_no_later_request(failing: str):
         return found
 
     assert asyncio.run(requests()) == (["answered"] * 3 if failing == "poll" else ["failed", "answered", "answered"])
+
+
+class CountingProducer:
+    """Producer that stores a record when it is polled or sent, and counts both."""
+
+    def __init__(self) -> None:
+        self.waiting: list[RequestRecords] = []
+        self.sent_now = self.polls = 0
+
+    def poll(self, _wait_s: float) -> None:
+        self.polls += 1
+        for batch in self.waiting:
+            batch.report(None, Report(0, self.polls))
+        self.waiting.clear()
+
+    def send_now(self) -> None:
+        self.sent_now += 1
+
+    def produce(self, *_record: object) -> None:
+        """Do nothing: the test makes the reports."""
+
+
+def test_first_request_after_a_quiet_moment_is_sent_at_once_and_the_next_ones_share_a_batch():
+    producer = CountingProducer()
+
+    async def requests() -> list[int]:
+        loop, found = asyncio.get_running_loop(), []
+        acks = AckTracker(producer, lambda _batches: None)
+        for pause_s in (0.0, 0.0, 0.0, 2 * QUIET_S):
+            await asyncio.sleep(pause_s)
+            batch = RequestRecords("request", acks.pace("t"), loop)
+            batch.numbers[0].append(0)
+            producer.waiting.append(batch)
+            acks.produced(batch, 1)
+            await asyncio.wait_for(batch.future, 5)
+            found.append(producer.sent_now)
+        return found
+
+    assert asyncio.run(requests()) == [1, 1, 1, 2]
+
+
+def test_requests_of_one_pass_of_the_loop_are_sent_together():
+    producer = CountingProducer()
+
+    async def requests() -> None:
+        loop = asyncio.get_running_loop()
+        acks = AckTracker(producer, lambda _batches: None)
+        batches = [RequestRecords("request", acks.pace("t"), loop) for _ in range(5)]
+        for batch in batches:
+            batch.numbers[0].append(0)
+            producer.waiting.append(batch)
+            acks.produced(batch, 1)
+        assert producer.sent_now == 0, "not before the last of them"
+        await asyncio.wait_for(asyncio.gather(*[batch.future for batch in batches]), 5)
+
+    asyncio.run(requests())
+    assert (producer.sent_now, producer.polls) == (1, 1)

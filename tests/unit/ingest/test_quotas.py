@@ -235,6 +235,9 @@ class AckingProducer:
         place = SimpleNamespace(partition=lambda: partition, offset=lambda: offset)
         self._due.append(lambda: report(None, place))
 
+    def send_now(self) -> None:
+        """Do nothing: the next poll reports all records."""
+
     def poll(self, _wait_s: float) -> None:
         due, self._due = self._due, []
         for report in due:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dataplane.ledger.meta import read_meta
 from dataplane.ledger.units import partition_base
 from dataplane.plan import compile_plan
+from dataplane.process.work import FEW
 from dataplane.record_limits import CLIENT_MAX_BYTES
 from dataplane.runtime.producers.tracked_producer import ANY_PARTITION
 from dataplane.spec import parse_pipe_spec
@@ -49,6 +50,20 @@ def test_message_is_settled_when_every_record_of_its_run_is_stored(tmp_path: Pat
         ("transform:crm", "sent", ""): 2,
         ("transform:lake", "sent", ""): 2,
     }
+
+
+def test_few_messages_are_sent_without_waiting_for_others_of_their_batch_and_many_are_not(tmp_path: Path):
+    lane = opened(tmp_path, plan())
+    lane.take(*(arrived(offset) for offset in range(FEW)))
+    assert lane.producer.sent_now == 1
+    lane.take(arrived(FEW))
+    assert lane.producer.sent_now == 1, "earlier records are in flight: these share a batch with later ones"
+    lane.store()
+    lane.take(*(arrived(offset) for offset in range(FEW + 1, 2 * FEW + 2)))
+    assert lane.producer.sent_now == 1, "a batch of its own"
+    lane.store()
+    lane.take(arrived(2 * FEW + 2))
+    assert lane.producer.sent_now == 2
 
 
 def test_messages_of_a_spread_key_keep_their_key_and_go_on_in_their_own_partitions(tmp_path: Path):

@@ -107,6 +107,50 @@ def test_repeatedly_failing_instances_are_reported(producer: ReplaceableProducer
     assert producer.is_failing
 
 
+def test_buffered_record_is_sent_without_waiting_for_its_batch(cluster: MockCluster):
+    reports: list[Any] = []
+    slow = ReplaceableProducer(lambda: lane_producer(cluster.address, "lingering", linger_ms=60_000))
+    slow.produce("t", b"1", on_delivery=lambda error, _message: reports.append(error))
+    until(lambda: reports, slow.send_now)
+    assert reports == [None]
+
+
+def test_tracked_record_is_sent_without_waiting_for_its_batch(cluster: MockCluster):
+    outbox, tokens = TrackedProducer(lane_producer(cluster.address, "lingering", linger_ms=60_000)), list[Any]()
+    outbox.send("t", "token", value=b"1")
+
+    def turn() -> None:
+        outbox.send_now()
+        tokens.extend(outbox.collect())
+
+    until(lambda: tokens, turn)
+    assert tokens == ["token"]
+
+
+def test_fatal_error_while_records_are_sent_replaces_the_instance_and_reports_them_as_not_stored(
+    cluster: MockCluster, producer: ReplaceableProducer, made: list[Producer]
+):
+    reports: list[bool] = []
+    cluster.kill()
+    for number in range(3):
+        producer.produce("t", b"%d" % number, on_delivery=lambda error, _message: reports.append(error is not None))
+    fail_for_good(made[0])
+    until(lambda: producer.replacements, producer.send_now)
+    assert reports == [True] * 3
+    assert len(made) == 2
+
+
+def test_fatal_error_while_records_are_sent_ends_the_tracked_producer(cluster: MockCluster):
+    producer = lane_producer(cluster.address, "lane")
+    outbox = TrackedProducer(producer)
+    cluster.kill()
+    outbox.send("t", "token", value=b"v")
+    fail_for_good(producer)
+    with pytest.raises(ProducerFencedError, match="planted"):
+        until(lambda: False, outbox.send_now)
+    cluster.start()
+
+
 def test_tracked_producer_raises_once_its_client_is_dead(cluster: MockCluster):
     producer = lane_producer(cluster.address, "lane")
     outbox = TrackedProducer(producer)

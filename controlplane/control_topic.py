@@ -18,6 +18,7 @@ from dataplane.tables.records import Record, encode_record, record_key
 
 READ_S: Final = 10.0
 PUBLISH_S: Final = 10.0
+PARTITION: Final = (CONTROL_TOPIC, 0)
 
 
 class ControlTopicError(Exception):
@@ -50,10 +51,9 @@ def end_of(keys: Sequence[str], wanted: Mapping[str, int], published: Mapping[st
 class ControlTopic:
     """Reader and publisher of the control topic: reads all of it once, then new records. For one thread at a time."""
 
-    def __init__(self, kafka: str, topic: str = CONTROL_TOPIC) -> None:
+    def __init__(self, kafka: str) -> None:
         self._kafka = kafka
         self._clients = kafka_clients(kafka)
-        self._place = (topic, 0)
         self._consumer: Any = None
         self._is_assigned = False
         self._next = 0
@@ -71,7 +71,7 @@ class ControlTopic:
         """Write `records` in order and wait for the delivery reports. Raises ControlTopicError if one is not stored."""
         encoded = [(record_key(record), encode_record(record)) for record in records]
         try:
-            self._clients.store("control", self._place[0], encoded, timeout_s=PUBLISH_S)
+            self._clients.store("control", CONTROL_TOPIC, encoded, timeout_s=PUBLISH_S)
         except RecordNotStoredError as exc:
             raise ControlTopicError(str(exc)) from exc
 
@@ -87,7 +87,7 @@ class ControlTopic:
 
     def _read_to_end(self) -> None:
         # Another client asks for the end: on this consumer's own connection the request would wait behind a fetch.
-        high = self._clients.ends([self._place], READ_S)[self._place]
+        high = self._clients.ends([PARTITION], READ_S)[PARTITION]
         if high < self._next:  # the topic was deleted and recreated, and is shorter than the part already read
             self._forget()
         reader = self._assigned()
@@ -105,7 +105,7 @@ class ControlTopic:
             settings = {"enable.partition.eof": True, "auto.offset.reset": "earliest"}
             self._consumer = consumer(self._kafka, "penstock.publisher", **settings)
         if not self._is_assigned:
-            self._consumer.assign([TopicPartition(*self._place, OFFSET_BEGINNING)])
+            self._consumer.assign([TopicPartition(*PARTITION, OFFSET_BEGINNING)])
             self._is_assigned = True
         return self._consumer
 

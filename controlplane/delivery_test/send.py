@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -66,11 +66,11 @@ def give_up_on_lost(now: datetime) -> int:
     return lost.update(state=DeliveryTestState.DONE, **unsent_result(Cause.TRANSPORT))
 
 
-def send_requested(clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> int:
+def send_requested() -> int:
     """Send test requests until none is waiting or in flight; return how many were answered."""
     sender, in_flight, answered = HttpSender(http_policy()), dict[str, _Sent](), 0
     try:
-        while _begin_requested(sender, in_flight, clock()) or in_flight:
+        while _begin_requested(sender, in_flight, datetime.now(UTC)) or in_flight:
             for answer in sender.poll(POLL_S):
                 sent = in_flight.pop(answer.token)
                 _store_result(sent.row, result_of(answer, sent.to, sent.secrets.texts))

@@ -26,8 +26,8 @@ class CostAllowance:
 
     __slots__ = ("units",)
 
-    def __init__(self, units: int = STAGE_LIMIT) -> None:
-        self.units = units
+    def __init__(self) -> None:
+        self.units = STAGE_LIMIT
 
     def charge(self, units: int) -> None:
         """Take units. Raises CostLimitError if fewer are left."""

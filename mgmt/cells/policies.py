@@ -19,7 +19,7 @@ def topic_shape() -> TopicShape:
         partitions=int(setting("PENSTOCK_PARTITIONS", 4)),
         replication=int(setting("PENSTOCK_REPLICATION", 3 if production else 1)),
         min_isr=int(setting("PENSTOCK_MIN_ISR", 2 if production else 1)),
-        retention_ms={**RETENTION_MS, **getattr(settings, "PENSTOCK_RETENTION_MS", {})},
+        retention_ms=dict(RETENTION_MS),
         taps_partitions=int(setting("PENSTOCK_TAPS_PARTITIONS", 1)),
     )
 

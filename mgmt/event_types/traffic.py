@@ -45,9 +45,9 @@ def traffic_of(subject: Subject, now: datetime, name: str = DEFAULT_RANGE) -> li
     return [TrafficLine(sources[source], number, EventTally(*counts)) for source, number, *counts in sums]
 
 
-def tallies_of_subjects(tenant_id: str, now: datetime, name: str = DEFAULT_RANGE) -> dict[str, EventTally]:
-    """Return the traffic of each of the tenant's subjects that had any, by id."""
-    rows = _within(now, name).filter(version__subject__tenant=tenant_id).order_by()
+def tallies_of_subjects(tenant_id: str, now: datetime) -> dict[str, EventTally]:
+    """Return the traffic of each of the tenant's subjects that had any in the default range, by id."""
+    rows = _within(now, DEFAULT_RANGE).filter(version__subject__tenant=tenant_id).order_by()
     sums = rows.values_list("version__subject_id").annotate(Sum("accepted"), Sum("rejected"))
     return {subject: EventTally(*counts) for subject, *counts in sums}
 

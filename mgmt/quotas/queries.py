@@ -1,6 +1,6 @@
 """Quotas of tenants and their current use."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -155,11 +155,9 @@ def tenant_lines(now: datetime) -> list[TenantLine]:
     return sorted(lines, key=lambda line: (-line.refused, -line.own, line.tenant.name))
 
 
-def recently_refused(now: datetime, tenants: Iterable[str] | None = None) -> dict[str, int]:
+def recently_refused(now: datetime) -> dict[str, int]:
     """Return the number of events refused over the quota today and yesterday, by tenant."""
     rows = Usage.objects.filter(day__gte=now.date() - timedelta(days=1), refused__gt=0)
-    if tenants is not None:
-        rows = rows.filter(pipe__tenant__in=list(tenants))
     sums = rows.order_by().values("pipe__tenant_id").annotate(n=Sum("refused"))
     return dict(sums.values_list("pipe__tenant_id", "n"))
 

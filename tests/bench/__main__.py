@@ -20,6 +20,7 @@ from tests.bench.neighbour import bench_neighbour
 from tests.bench.own import bench_own
 from tests.bench.replay import bench_replay
 from tests.bench.report import RUNS, Line, alternate, show, write
+from tests.bench.scale import bench_scale
 from tests.bench.stand import EVENT, FIVE_STEPS, STEPS, Stand, stand
 from tests.bench.table_queries import bench_table_queries
 from tests.bench.threads import bench_threads
@@ -183,6 +184,7 @@ BENCHES: dict[str, Callable[[Stand], list[Line]]] = {
     "outage": bench_outage,
     "idle": bench_idle,
     "replay": bench_replay,
+    "scale": bench_scale,
     "bulk": bench_bulk,
 }
 

@@ -17,8 +17,9 @@ from tests.bench.replay import FILL_PER_S, WAIT_S, sum_of_application
 from tests.bench.report import RUNS, Line
 from tests.bench.stand import FIVE_STEPS, run_load
 from tests.support.cluster import key_of
-from tests.support.data_plane import DataPlane, running_plane, until
+from tests.support.data_plane import DataPlane, running_plane
 from tests.support.neighbours import plain_delays_ms
+from tests.support.patience import until
 from tests.support.replay_campaign import end_of, records
 from tests.support.series import p95
 

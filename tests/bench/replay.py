@@ -19,8 +19,9 @@ from dataplane.names import REPLAY_ID_PREFIX, output_topic
 from loadgen.measured import LoadOrder
 from tests.bench.report import RUNS, Line
 from tests.bench.stand import run_load
-from tests.support.data_plane import DataPlane, running_plane, until
+from tests.support.data_plane import DataPlane, running_plane
 from tests.support.neighbours import plain_delays_ms
+from tests.support.patience import until
 from tests.support.replay_campaign import end_of, history_of, records
 from tests.support.series import p95
 from tests.support.sizes import REPLAY_EVENTS

@@ -94,10 +94,10 @@ class Stand:
         return run_load(LoadOrder(url, KEY, batch, connections, count, rate or None), self.env)
 
     def committed(self, kind: LaneKind, topic: str) -> int:
-        """Return the sum of a lane kind's committed offsets over all partitions."""
+        """Return the sum of the committed offsets of the cell's lanes of a kind, over all partitions."""
         places = [TopicPartition(topic, partition) for partition in range(self.cluster.partitions)]
         consumer = Consumer(
-            {"bootstrap.servers": self.cluster.kafka, "group.id": lane_group("c1", kind), "log_level": 3}
+            {"bootstrap.servers": self.cluster.kafka, "group.id": lane_group(self.cluster.cell, kind), "log_level": 3}
         )
         try:
             return sum(max(place.offset, 0) for place in consumer.committed(places, timeout=10))

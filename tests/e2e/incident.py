@@ -11,7 +11,7 @@ from loadgen.scripted import Receiver
 from localbox.testing import Box
 from tests.e2e.conftest import LIVE_MS, said_by
 from tests.e2e.look import Complaints, sign_in
-from tests.support.plane import until
+from tests.support.patience import until
 
 FEWER_THAN: Final = 10  # clicks and filled fields from an alert to the end of the incident
 SHOWN_MS: Final = 90_000  # alerts open within a minute

@@ -9,7 +9,7 @@ from loadgen.scripted import Receiver
 from localbox.testing import Box
 from tests.e2e.conftest import LIVE_MS
 from tests.e2e.incident import Incident, begin_incident
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.sender import Sender
 
 pytestmark = pytest.mark.timeout(900)

@@ -19,7 +19,7 @@ from localbox.settings import ROOT
 from localbox.testing import Box
 from tests.e2e.conftest import LIVE_MS, said_by
 from tests.support.doc_blocks import documented_all
-from tests.support.plane import until
+from tests.support.patience import until
 
 pytestmark = pytest.mark.timeout(900)
 DOCUMENT = """kind: Pipe

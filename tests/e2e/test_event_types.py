@@ -19,8 +19,7 @@ from penstock_cli.__main__ import main
 from tests.e2e.conftest import said_by
 from tests.e2e.incident import Incident
 from tests.e2e.test_first_incident import FIVE_MINUTES_S
-from tests.support.patience import Patience
-from tests.support.plane import until
+from tests.support.patience import Patience, until
 
 pytestmark = pytest.mark.timeout(900)
 APPLIED_S: Final = 60  # a version is published within seconds

@@ -16,7 +16,7 @@ from localbox.ports import free_ports
 from localbox.testing import ROOT, Box
 from tests.e2e.conftest import said_by
 from tests.e2e.editing import send
-from tests.support.plane import until
+from tests.support.patience import until
 
 pytestmark = pytest.mark.timeout(600)
 EXAMPLES: Final = ROOT / "examples"

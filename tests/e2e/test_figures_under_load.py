@@ -23,8 +23,7 @@ from loadgen.scripted import Behaviour, Received, Receiver, status
 from localbox.testing import Box
 from tests.e2e.incident import Incident, begin_incident
 from tests.support.page_figures import OUTCOMES, has_table, number, outcomes, outcomes_of, plain, table
-from tests.support.patience import Patience
-from tests.support.plane import until
+from tests.support.patience import Patience, until
 from tests.support.sender import Sender
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1_200)]

@@ -14,8 +14,7 @@ from tests.e2e.look import Complaints
 from tests.e2e.test_first_incident import ARRIVES_MS
 from tests.e2e.test_first_pipe import reload_until, sign_in_and_see_it_move
 from tests.support.doc_blocks import documented_all
-from tests.support.patience import Patience
-from tests.support.plane import until
+from tests.support.patience import Patience, until
 
 pytestmark = pytest.mark.timeout(900)
 TEN_MINUTES_S: Final = 600

@@ -13,7 +13,7 @@ from loadgen.scripted import Receiver
 from localbox.testing import Box
 from tests.e2e.incident import begin_incident
 from tests.support.behaviours import asking_for, late
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.sender import Sender
 
 pytestmark = pytest.mark.timeout(900)

@@ -13,7 +13,7 @@ from loadgen.scripted import Received, Receiver
 from localbox.testing import ROOT, Box
 from tests.e2e.conftest import LIVE_MS, said_by
 from tests.e2e.look import Complaints, pictures, sign_in
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.sender import Sender
 
 pytestmark = pytest.mark.timeout(900)

@@ -30,7 +30,7 @@ from localbox.testing import Box, box_of
 from tests.e2e.conftest import QUICK, said_by
 from tests.e2e.incident import Incident, begin_incident
 from tests.support.kafka import admin_consumer, broker_admin
-from tests.support.plane import until
+from tests.support.patience import until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1_800)]
 GRACE_S: Final = 60

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataplane.metrics import METRICS
 from localbox.catalogue import SHOWN
 from localbox.testing import Box
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.served_metrics import served_metrics
 
 RUNNING = [process for process in SHOWN if process != "mirror"]  # which needs a second cluster; see its fault tests

@@ -11,7 +11,7 @@ from localbox.testing import Box
 from tests.e2e.incident import begin_incident
 from tests.e2e.look import pictures
 from tests.e2e.test_first_pipe import INTO, reload_until
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.sender import Sender
 from tests.support.sigv4 import Store
 

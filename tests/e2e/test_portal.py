@@ -20,7 +20,7 @@ from tests.e2e.incident import Incident, begin_incident
 from tests.e2e.look import EVERY, SIZES, THEMES, Complaints, in_every, look
 from tests.e2e.test_first_incident import send_more
 from tests.e2e.test_incidents import spec_of
-from tests.support.plane import until
+from tests.support.patience import until
 
 pytestmark = pytest.mark.timeout(900)
 SHOWN_MS: Final = 120_000

@@ -11,8 +11,7 @@ from tests.e2e.conftest import LIVE_MS, said_by
 from tests.e2e.editing import add_step
 from tests.e2e.look import Complaints, sign_in
 from tests.support.box_shell import delivered_count
-from tests.support.patience import MOST_STRETCH, Patience
-from tests.support.plane import until
+from tests.support.patience import MOST_STRETCH, Patience, until
 from tests.support.sender import Sender
 
 pytestmark = pytest.mark.timeout(900)

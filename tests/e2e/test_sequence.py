@@ -10,7 +10,7 @@ from localbox.testing import Box
 from tests.e2e.conftest import LIVE_MS
 from tests.e2e.editing import send
 from tests.e2e.incident import begin_incident
-from tests.support.plane import until
+from tests.support.patience import until
 
 pytestmark = pytest.mark.timeout(900)
 QUERY_MS = 120_000  # a cell's first streaming query starts Spark SQL

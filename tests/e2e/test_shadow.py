@@ -12,7 +12,7 @@ from loadgen.scripted import Received, Receiver
 from localbox.demo.payloads import SHIPPED, read_payloads
 from localbox.testing import Box
 from tests.e2e.incident import Incident, begin_incident
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.sender import Sender
 
 pytestmark = pytest.mark.timeout(900)

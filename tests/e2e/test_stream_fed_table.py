@@ -6,7 +6,7 @@ from playwright.sync_api import Browser, expect
 from localbox.testing import Box
 from tests.e2e.conftest import said_by
 from tests.e2e.incident import begin_incident
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.sender import Sender
 
 pytestmark = pytest.mark.timeout(900)

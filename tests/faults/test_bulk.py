@@ -18,7 +18,8 @@ from dataplane.spec import parse_pipe_spec
 from dataplane.tables.records import PipeRecord, PlanRecord
 from tests.faults.test_kills import RATE, SEND_LIMIT, Span, drivers, kill_at_random
 from tests.support.cluster import TENANT
-from tests.support.data_plane import DataPlane, running_plane, until
+from tests.support.data_plane import DataPlane, running_plane
+from tests.support.patience import until
 from tests.support.replay_campaign import task_workers
 from tests.support.sender import Sender
 from tests.support.sizes import KILLS

@@ -21,7 +21,7 @@ from localbox.settings import ROOT
 from tests.support.caddy import INGEST, TABLES, WEB, Caddy, caddy, sni
 from tests.support.cluster import KEY, PIPE, Cluster, broker_for_cells
 from tests.support.ingest_replica import Replica
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.sender import CONNECTIONS, Sender
 from tests.support.served import Served
 

@@ -15,7 +15,7 @@ import pytest
 
 from localbox.testing import ROOT, Box
 from tests.support.box_shell import query_rows
-from tests.support.data_plane import until
+from tests.support.patience import until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1_800)]
 RATE = (sys.executable, str(ROOT / "manage.py"), "rate_traffic", "--hold", "3", "--first", "100")

@@ -21,7 +21,7 @@ from mgmt.models import Pipe, User
 from mgmt.services import create_pipe, create_tenant
 from tests.support.cluster import TENANT
 from tests.support.lane_plane import LanePlane
-from tests.support.plane import until
+from tests.support.patience import until
 
 pytestmark = pytest.mark.timeout(1_200)
 APART_S: Final = 10.0  # between the first and the last process that applies a new record

@@ -8,7 +8,8 @@ from functools import partial
 import pytest
 
 from dataplane.ledger.bins import Bin
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane
+from tests.support.patience import until
 
 HOUR_S = 3_600.0
 

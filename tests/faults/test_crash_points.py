@@ -24,9 +24,9 @@ from tests.support.cluster import broker_for_cells
 from tests.support.crash_cells import FAILED, KILLED, CrashCell, LaneServer
 from tests.support.crash_elsewhere import ELSEWHERE
 from tests.support.crash_traffic import ProcessTraffic, RetrierTraffic, Traffic, TransmitTraffic
-from tests.support.data_plane import until
 from tests.support.failures import FAILURES
 from tests.support.ledger_checks import AuditReader
+from tests.support.patience import until
 from tests.support.sizes import CRASH_STEPS
 from tests.support.steps import Step, steps_of
 

@@ -15,9 +15,10 @@ from tests.support import behaviours as so
 from tests.support.attempts import attempts_of
 from tests.support.certificates import server_tls
 from tests.support.cluster import Credentials
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane
 from tests.support.ledger_checks import Whole
 from tests.support.messages import DeadLetter, dead_letters
+from tests.support.patience import until
 
 pytestmark = pytest.mark.timeout(900)
 EVENTS: Final = 10

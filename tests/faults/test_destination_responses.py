@@ -17,9 +17,10 @@ from dataplane.tables.records import RedriveRecord
 from dataplane.tables.redrives import encode_offsets
 from loadgen.scripted import Received, status
 from tests.support import behaviours as so
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane
 from tests.support.ledger_checks import Whole
 from tests.support.messages import DeadLetter, dead_letters, stored
+from tests.support.patience import until
 
 pytestmark = pytest.mark.timeout(1_260)
 EVENTS: Final = 4  # 2 * EVENTS is below the breaker's minimum sample: only Retry-After delays requests

@@ -9,8 +9,9 @@ import pytest
 
 from dataplane.ledger.bins import Bin
 from tests.support.behaviours import hang
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane
 from tests.support.messages import dead_letters
+from tests.support.patience import until
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -15,7 +15,7 @@ from dataplane.tables.optional_files import CALM_S
 from tests.support.data_plane import REPLICAS, DataPlane
 from tests.support.full_disk import FullDisk, full_disk
 from tests.support.lane_plane import LanePlane
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.sender import CONNECTIONS
 from tests.support.watch import Heartbeats
 

@@ -6,7 +6,8 @@ from collections import Counter
 import pytest
 
 from dataplane.ledger.bins import Bin
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane
+from tests.support.patience import until
 
 
 @pytest.mark.timeout(1_800)

@@ -12,17 +12,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-import psutil
 import pytest
 
 from localbox.demo.logs import read_received
 from localbox.testing import Box
 from tests.support.box_lanes import ONE_OF_EACH, beating, pid_of
 from tests.support.demo_traffic import DemoTraffic
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.series import longest_gap, p95
 from tests.support.sizes import KILLS
-from tests.support.spark_cluster import box_on_cluster
+from tests.support.spark_cluster import box_on_cluster, executor_of
 
 pytestmark = [pytest.mark.long, pytest.mark.alone, pytest.mark.timeout(3_600)]
 log = logging.getLogger(__name__)
@@ -37,14 +36,6 @@ MOST_S: Final = 6.0
 def box(tmp_path: Path) -> Iterator[Box]:
     with box_on_cluster(tmp_path, PENSTOCK_SPARE_EXECUTORS="1") as (box, _):
         yield box
-
-
-def executor_of(pid: int) -> int:
-    """Return the process id of the executor that runs this lane."""
-    [executor] = [
-        one for one in psutil.Process(pid).parents() if "CoarseGrainedExecutorBackend" in " ".join(one.cmdline())
-    ]
-    return executor.pid
 
 
 def until_whole(box: Box) -> None:

@@ -19,9 +19,10 @@ from localbox.ports import free_ports
 from tests.support import behaviours as so
 from tests.support.attempts import attempts_of
 from tests.support.certificates import FLAWS, Kind, server_tls
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane
 from tests.support.ledger_checks import Whole
 from tests.support.messages import DeadLetter, dead_letters
+from tests.support.patience import until
 
 pytestmark = pytest.mark.timeout(1_200)
 EVENTS: Final = 10  # too few to suspend a destination

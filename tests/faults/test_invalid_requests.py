@@ -12,8 +12,9 @@ import pytest
 
 from dataplane.names import Purpose
 from tests.support.cluster import key_of
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane
 from tests.support.messages import stored
+from tests.support.patience import until
 
 LIMIT = 5 * 1024 * 1024
 EVENT_LIMIT = 256 * 1024

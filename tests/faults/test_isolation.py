@@ -9,7 +9,8 @@ import pytest
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.facts import Fact
 from tests.support.behaviours import hang, late
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane
+from tests.support.patience import until
 
 pytestmark = pytest.mark.timeout(1_200)
 AT_ONCE = 4

@@ -14,7 +14,8 @@ import pytest
 from dataplane.ledger.bins import Bin
 from dataplane.names import LANE_KINDS, lane_group
 from dataplane.runtime.kafka import SESSION_TIMEOUT_MS
-from tests.support.data_plane import REPLICAS, DataPlane, until
+from tests.support.data_plane import REPLICAS, DataPlane
+from tests.support.patience import until
 from tests.support.sender import Sender
 from tests.support.sizes import KILLS
 

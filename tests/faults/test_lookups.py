@@ -6,8 +6,8 @@ import signal
 import pytest
 
 from dataplane.ledger.bins import Bin
-from tests.support.data_plane import DataPlane, until
-from tests.support.patience import Patience
+from tests.support.data_plane import DataPlane
+from tests.support.patience import Patience, until
 
 SEEN_S = 5.0
 SHOPS = {"table": "shops", "key": "body.shop", "into": "row", "on_missing": "dead"}

@@ -13,8 +13,7 @@ from dataplane.names import ENTRANCE
 from dataplane.tables.records import QuotaRecord
 from tests.support.lane_plane import LanePlane
 from tests.support.neighbours import STEPS, Flood, delays_ms, send_plain
-from tests.support.patience import Patience
-from tests.support.plane import until
+from tests.support.patience import Patience, until
 from tests.support.series import p95
 
 pytestmark = pytest.mark.timeout(900)

@@ -9,7 +9,8 @@ import pytest
 
 from dataplane.ledger.bins import Bin
 from dataplane.transmit.policy.breaker import MIN_VOLUME
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane
+from tests.support.patience import until
 
 pytestmark = pytest.mark.timeout(1_200)
 KEYS = 20

@@ -9,8 +9,9 @@ import pytest
 
 from dataplane.ledger.bins import Bin
 from loadgen.scripted import Behaviour, Received, status
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane
 from tests.support.messages import stored
+from tests.support.patience import until
 from tests.support.sizes import OUTAGE_S
 
 AT_ONCE: Final = 4

@@ -11,7 +11,8 @@ import pytest
 
 from dataplane.runtime.kafka import SESSION_TIMEOUT_MS
 from tests.faults.test_kills import RATE, SEND_LIMIT, Span, Victim, Victims, check, kill_at_random, replicas
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane
+from tests.support.patience import until
 from tests.support.series import longest_gap, p95
 from tests.support.sizes import KILLS
 

@@ -10,7 +10,7 @@ import pytest
 
 from dataplane.ledger.bins import Bin
 from tests.support.lane_plane import LanePlane
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.postgres_server import DATABASE, HOST, PASSWORD, USER, PostgresServer
 
 pytestmark = pytest.mark.timeout(600)

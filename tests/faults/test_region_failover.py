@@ -25,7 +25,7 @@ from tests.support.broker import Broker
 from tests.support.cluster import Cluster
 from tests.support.kafka import admin_producer
 from tests.support.lane_plane import LanePlane
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.promoted_plane import PromotedPlane
 from tests.support.sender import Sender
 from tests.support.topic_reader import read_topic

@@ -22,7 +22,7 @@ from dataplane.names import AUDIT_TOPIC, CONTROL_TOPIC, PartitionKey, lane_group
 from tests.support.broker import Broker
 from tests.support.cluster import Cluster
 from tests.support.kafka import admin_producer
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.topic_reader import read_topic
 from tests.support.two_regions import MirrorProcess, TwoRegions, running_brokers
 

@@ -25,8 +25,8 @@ from mgmt.deliveries.services.redrives import release_leftovers
 from mgmt.models import Cell, Destination, OffsetSet, Pipe, Redrive, Release, Rollout, RolloutStep, Topic, User
 from mgmt.services import create_tenant, register_release, request_rollout
 from tests.integration.controlplane.observing import observing
-from tests.support.data_plane import DataPlane, until
-from tests.support.patience import Patience
+from tests.support.data_plane import DataPlane
+from tests.support.patience import Patience, until
 from tests.support.sender import Sender
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.django_db(transaction=True)]

@@ -14,7 +14,8 @@ from dataplane.ledger.bins import Bin, derive, united_facts
 from dataplane.ledger.meta import REPLAY_HEADER, read_meta
 from dataplane.ledger.units import parse_position
 from dataplane.names import REPLAY_ID_PREFIX, output_topic
-from tests.support.data_plane import DataPlane, running_plane, until
+from tests.support.data_plane import DataPlane, running_plane
+from tests.support.patience import until
 from tests.support.replay_campaign import (
     VICTIMS,
     ReplayKill,

@@ -8,7 +8,8 @@ import pytest
 
 from dataplane.ledger.bins import Bin
 from dataplane.names import LaneKind
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane
+from tests.support.patience import until
 
 GROUPS: tuple[LaneKind, ...] = ("process", "transmit")
 

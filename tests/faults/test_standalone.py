@@ -12,7 +12,7 @@ from localbox.testing import Box
 from tests.support.box_lanes import ONE_OF_EACH, beating, pid_of, scale_to
 from tests.support.box_shell import query_rows
 from tests.support.demo_traffic import DemoTraffic
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.spark_cluster import SparkCluster, box_on_cluster
 from tests.support.watch import Offsets
 

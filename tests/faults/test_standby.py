@@ -7,7 +7,8 @@ import pytest
 
 from tests.faults.test_kills import drivers, slowdown
 from tests.faults.test_pauses import pauses_s
-from tests.support.data_plane import DataPlane, running_plane, until
+from tests.support.data_plane import DataPlane, running_plane
+from tests.support.patience import until
 from tests.support.sizes import KILLS
 
 BETWEEN_S: Final = (1.5, 2.5)

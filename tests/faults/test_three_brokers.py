@@ -19,7 +19,7 @@ from localbox.demo.logs import read_sent
 from localbox.testing import Box, box_of
 from tests.support.demo_traffic import DEMO, DemoTraffic
 from tests.support.kill_schedule import BoxProcesses
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.series import longest_gap
 
 pytestmark = [pytest.mark.long, pytest.mark.alone, pytest.mark.timeout(1_200)]

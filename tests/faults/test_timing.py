@@ -8,7 +8,8 @@ import pytest
 
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.breakdown import Slice
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane
+from tests.support.patience import until
 
 pytestmark = pytest.mark.timeout(900)
 S = 1_000_000

@@ -15,7 +15,7 @@ from dataplane.ledger.bins import Bin
 from dataplane.names import LANE_KINDS, LaneKind
 from dataplane.tables.records import CellRecord
 from tests.support.lane_plane import LanePlane
-from tests.support.plane import until
+from tests.support.patience import until
 
 SENT: Final = 20
 KEPT: Final = 8

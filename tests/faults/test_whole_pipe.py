@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from dataplane.ledger.bins import Bin
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane
 from tests.support.kafka import admin_consumer
-from tests.support.patience import Patience
+from tests.support.patience import Patience, until
 
 GOODS = {"a": b'{"price":10}', "b": b'{"price":200}'}
 # One of three lines has a count of 0, and one of four orders names a good that is not in the table.

@@ -9,7 +9,8 @@ import pytest
 
 from dataplane.ledger.bins import Bin
 from tests.support.behaviours import late
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane
+from tests.support.patience import until
 
 ASLEEP_S = 9.0  # the session timeout is 6 s
 SEND_LIMIT = 8  # of the destination; each of two lanes has less than half of it

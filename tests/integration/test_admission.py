@@ -23,7 +23,7 @@ from dataplane.tables.redrives import REDRIVE_PREFIX, decode_progress, encode_of
 from tests.support.cluster import TENANT
 from tests.support.kafka import admin_consumer
 from tests.support.lane_plane import LanePlane, Step
-from tests.support.plane import until
+from tests.support.patience import until
 
 PIPE = "newcomer"
 KEYS = 60

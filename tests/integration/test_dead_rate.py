@@ -17,7 +17,7 @@ from dataplane.tables.signals import DestinationSignal, decode_signal
 from tests.support.cluster import TENANT
 from tests.support.kafka import admin_consumer
 from tests.support.lane_plane import LanePlane
-from tests.support.plane import until
+from tests.support.patience import until
 
 PIPE = "storm"
 CAST = {"op": "cast", "path": "n", "to": "int"}

@@ -22,7 +22,7 @@ from mgmt.tail.viewer import TailTopic, TailViewer
 from tests.support.broker import Broker
 from tests.support.copies import copy_at
 from tests.support.kafka import admin_producer, broker_admin
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.served import Served
 
 pytestmark = pytest.mark.kafka_role("web")

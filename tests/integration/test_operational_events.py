@@ -19,7 +19,7 @@ from mgmt.models import Alert, OperationalEvent, Pipe, User
 from mgmt.services import create_pipe, create_tenant, pause_pipe, resolve_alert
 from tests.support.kafka import admin_consumer
 from tests.support.lane_plane import LanePlane
-from tests.support.plane import until
+from tests.support.patience import until
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.django_db(transaction=True)]
 NOW = datetime(2026, 11, 29, 6, 0, tzinfo=UTC)

@@ -15,7 +15,8 @@ import pytest
 
 from dataplane.addresses import DEFAULT_INGEST
 from loadgen.scripted import Received
-from tests.support.data_plane import DataPlane, running_plane, until
+from tests.support.data_plane import DataPlane, running_plane
+from tests.support.patience import until
 
 SECRET: Final = "shared-with-the-sender"
 FORM: Final = "application/x-www-form-urlencoded; charset=UTF-8"

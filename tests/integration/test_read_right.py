@@ -1,6 +1,5 @@
 """Reads of pages on a secured broker name a missing right, whichever way the brokers refuse, until it is granted."""
 
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -19,7 +18,7 @@ from mgmt.messages.queries.records import messages_since, newest_messages, newes
 from mgmt.tail.hub import TailHub
 from mgmt.tail.viewer import TailViewer
 from tests.support.broker import Broker
-from tests.support.patience import Patience
+from tests.support.patience import until
 from tests.support.secured import SignedIn
 
 TOPIC: Final = "penstock.c1.ingest.g1"
@@ -58,13 +57,6 @@ def access(broker: Broker, settings: Settings, monkeypatch: pytest.MonkeyPatch) 
     close_readers()
     yield KafkaAccess(make_admin_client({"bootstrap.servers": broker.address, "log_level": 3}, security))
     close_readers()
-
-
-def until(is_so: Callable[[], object]) -> None:
-    patience = Patience(30)
-    while not is_so():
-        assert not patience.is_over
-        time.sleep(0.1)
 
 
 def newest_is_read() -> bool:

@@ -22,10 +22,11 @@ from mgmt.models import ApiKey, AuditOffset, Pipe, Rejection, RejectionMinute, S
 from mgmt.registry.drafts import SchemaDraft
 from mgmt.services import create_pipe, create_tenant, register_version, set_event_types
 from tests.db.console.truth import plain
-from tests.integration.controlplane.observing import observing, until
+from tests.integration.controlplane.observing import observing
 from tests.integration.controlplane.test_observer_process import end_of_audit
 from tests.support.cluster import KEY, Cluster
 from tests.support.ingest_replica import Replica
+from tests.support.patience import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ORDER: dict[str, Any] = {
@@ -117,13 +118,13 @@ def test_refused_event_is_shown_with_its_sender_and_accepted_by_a_new_version(
     replica = Replica(cluster, tmp_path)
     event = {"id": "a-1", "email": "bob@example.com"}
     try:
-        until(lambda: is_up(replica.port), 60)
+        until(lambda: is_up(replica.port), limit_s=60)
         status, answer = post(replica.port, [event, {"id": 1}, event])
         assert (status, [one.get("code") for one in answer["items"]]) == (207, ["schema", None, "schema"])
         with observing():
-            until(lambda: stored() == 2, 60)
+            until(lambda: stored() == 2, limit_s=60)
             assert post(replica.port, [event])[0] == 422
-            until(lambda: stored() == 3, 60)
+            until(lambda: stored() == 3, limit_s=60)
         shown = plain(client.get(reverse("console:rejections", args=[pipe.id])).content.decode())
         assert f"/id: needs int, got a text /id - shop checkout ({KEY[:12]}...) 3 " in shown
         row = Rejection.objects.get()
@@ -135,9 +136,9 @@ def test_refused_event_is_shown_with_its_sender_and_accepted_by_a_new_version(
         text = client.get(url).context["text"]
         client.post(url, {"schema": text, "action": "register"})
         cluster.publish(subject_record(pipe))
-        until(lambda: post(replica.port, [event])[0] == 202, 30)
+        until(lambda: post(replica.port, [event])[0] == 202, limit_s=30)
         with observing():
-            until(lambda: traffic(2)[0] == 1, 60)
+            until(lambda: traffic(2)[0] == 1, limit_s=60)
         assert traffic(1)[0] == 1
         assert traffic(1)[1] >= 3, "also those sent before ingest had read version 2"
         subject = SubjectVersion.objects.filter(subject__name="orders")[0].subject

@@ -24,7 +24,7 @@ from dataplane.transmit.work import TransmitWork
 from localbox.ports import free_ports
 from tests.support.go_tools import go_tool
 from tests.support.memory_lane import MemoryLane, message
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.transmitting import KEY, NODE, MemorySignals
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1_200)]

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from localbox.state import last_json_line
 from localbox.testing import ROOT, Box, box_of
 from tests.support.box_shell import delivered_count, query_rows
 from tests.support.doc_blocks import documented
-from tests.support.patience import Patience
+from tests.support.patience import until
 from tests.support.secured import SignedIn, settings_in
 
 pytestmark = pytest.mark.long
@@ -31,13 +31,6 @@ OTHER: Final = output_topic("pipe_of_another_tenant", "feed")
 DENIED: Final = re.compile(
     r"\w+_AUTHORIZATION_FAILED|\w*AuthorizationException|Not authorized to access|authorization failed", re.IGNORECASE
 )
-
-
-def until(is_so: Callable[[], object], what: str, limit_s: float) -> None:
-    patience = Patience(limit_s)
-    while not is_so():
-        assert not patience.is_over, f"not within {limit_s:g} s: {what}"
-        time.sleep(0.5)
 
 
 @pytest.fixture(scope="module")

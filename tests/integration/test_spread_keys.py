@@ -12,7 +12,7 @@ from dataplane.ledger.bins import Bin
 from dataplane.ledger.units import parse_position, place_of
 from tests.support.kafka import admin_consumer
 from tests.support.lane_plane import LanePlane
-from tests.support.plane import until
+from tests.support.patience import until
 
 REQUESTS = 60
 

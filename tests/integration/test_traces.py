@@ -18,7 +18,7 @@ from loadgen.scripted import Behaviour, status
 from tests.support.collector import Collector, ReceivedSpan
 from tests.support.kafka import admin_consumer
 from tests.support.lane_plane import LanePlane
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.watch import Heartbeats
 
 QUEUE = 50  # span limit of a process's queue

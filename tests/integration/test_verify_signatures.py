@@ -17,7 +17,7 @@ import requests
 from dataplane.transmit.http.signature import sign, signer
 from localbox.ports import free_ports
 from localbox.settings import ROOT
-from tests.support.plane import until
+from tests.support.patience import until
 
 EXAMPLES: Final = ROOT / "examples" / "verify_signatures"
 COMMANDS: Final[Mapping[str, list[str]]] = {

@@ -16,7 +16,7 @@ import pytest
 from config.front.app import FORM_BODY, MOST_WAITING, PAGE_THREADS
 from localbox.ports import free_ports
 from tests.support.front_app import PAGE_BODY
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.served import Served, serving
 
 SLOW = 50

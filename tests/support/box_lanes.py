@@ -7,7 +7,7 @@ from typing import Final
 from dataplane.names import LANE_KINDS
 from localbox.testing import Box
 from tests.support.box_shell import query_rows, shell_json
-from tests.support.plane import until
+from tests.support.patience import until
 
 FRESH: Final = timedelta(seconds=4)
 SCALER_S: Final = 90  # for the Autoscaler to sample a cell, or to notice that its lanes have followed

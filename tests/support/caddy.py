@@ -14,7 +14,7 @@ import yaml
 from localbox.ports import free_ports
 from localbox.settings import ROOT
 from tests.support.go_tools import go_tool
-from tests.support.plane import until
+from tests.support.patience import until
 
 FOLDER = ROOT / "deploy" / "compose"
 IMAGE: str = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]["caddy"]["image"]

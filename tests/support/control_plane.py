@@ -13,7 +13,7 @@ from localbox.ports import free_ports
 from localbox.services.redis import redis as redis_program
 from localbox.settings import ROOT, settings_from
 from tests.support.box_programs import box_programs
-from tests.support.plane import until
+from tests.support.patience import until
 
 
 class RedisServer:

@@ -28,8 +28,7 @@ from localbox.testing_kafka import role_env
 from tests.support.cluster import Cluster
 from tests.support.kafka import admin_consumer
 from tests.support.lane_server import Ended, Order
-from tests.support.patience import Patience
-from tests.support.plane import until
+from tests.support.patience import Patience, until
 from tests.support.steps import Step
 
 KILLED: Final = -9

@@ -12,7 +12,7 @@ from loadgen.scripted import Behaviour, Receiver, status
 from tests.support import behaviours as so
 from tests.support.cluster import key_of
 from tests.support.crash_cells import CrashCell
-from tests.support.data_plane import until
+from tests.support.patience import until
 
 EACH: Final = 6  # messages per destination; fewer than the failures that suspend one
 SOON_S: Final = 8.0  # longer than the start of a lane on a busy machine

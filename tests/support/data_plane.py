@@ -23,15 +23,14 @@ from localbox.spark import ensure_spark, spark_env
 from localbox.testing_kafka import role_env
 from tests.support.broker import Broker
 from tests.support.cluster import HIGH_QUOTAS
-from tests.support.plane import Plane, until
+from tests.support.patience import until
+from tests.support.plane import Plane
 from tests.support.trust import Trust
 from tests.support.watch import Heartbeats, Offsets
 
-__all__ = ["REPLICAS", "DataPlane", "Replicas", "until"]
-
 REPLICAS: Final = ("ingest-1", "ingest-2")
 FRESH_US: Final = 5_000_000
-MASTER: Final = "local[16,1000]"  # Spark's master URL
+MASTER: Final = "local[16,1000]"
 
 
 class Replicas:
@@ -76,9 +75,14 @@ class Replicas:
 class DataPlane(Plane):
     """Everything between a customer and a destination, with the means to break it and to read its ledger."""
 
-    def __init__(self, var: Path, partitions: int = 4, *, standby: bool = False) -> None:
-        """`standby`: the keeper keeps a standby application."""
+    def __init__(self, var: Path, partitions: int = 4, *, standby: bool = False, master: str = MASTER) -> None:
+        """Start everything but the cell.
+
+        standby: the keeper keeps a standby application
+        master:  Spark's master URL for the cell
+        """
         self.var = var
+        self.master = master
         self.partitions = partitions
         super().__init__(var, partitions)
         (var / "log").mkdir(parents=True, exist_ok=True)
@@ -139,7 +143,7 @@ class DataPlane(Plane):
 
     def ask_for(self, epoch: int, release: str) -> None:
         """Submit an application of this epoch and publish the cell, as the Provisioner does for a new epoch."""
-        self.files.request(DesiredApplication(self.cluster.cell, epoch, MASTER, release))
+        self.files.request(DesiredApplication(self.cluster.cell, epoch, self.master, release))
         if epoch != self.cluster.epoch:
             self.cluster.epoch = epoch
             self.cluster.publish_cell()

@@ -14,7 +14,7 @@ from localbox.demo.payloads import SHIPPED, read_payloads
 from localbox.demo.sender import DemoSender
 from localbox.state import last_json_line
 from localbox.testing import Box
-from tests.support.plane import until
+from tests.support.patience import until
 
 PER_S: Final = 100.0
 DEMO: Final = ("receiver", "demo-pipe")  # programs that the box runs besides the rest

@@ -3,7 +3,8 @@
 import os
 import signal
 
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane
+from tests.support.patience import until
 
 
 class Killer:

@@ -16,7 +16,8 @@ from localbox.settings import ROOT
 from localbox.testing_kafka import role_env
 from tests.support.crash_cells import LaneServer
 from tests.support.lane_server import Order
-from tests.support.plane import Plane, until
+from tests.support.patience import until
+from tests.support.plane import Plane
 
 RUN: Final = "run-1"
 Step = tuple[str, int]  # file below dataplane/, and line

@@ -10,7 +10,7 @@ from typing import Final
 from dataplane.ledger.meta import Headers, MessageMeta, read_meta
 from tests.support.cluster import Cluster, broker_for_cells
 from tests.support.ingest_replica import Replica
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.topic_reader import read_topic
 
 CELL: Final = "c1"

@@ -23,7 +23,8 @@ from dataplane.tables.redrives import encode_offsets
 from loadgen.scripted import status
 from tests.support.behaviours import once, throttled
 from tests.support.kafka import admin_consumer
-from tests.support.plane import Plane, until
+from tests.support.patience import until
+from tests.support.plane import Plane
 
 AT_ONCE: Final = 500  # events in one request
 LAST: Final = 24  # requests of one event each: every partition gets some, behind the messages dropped there

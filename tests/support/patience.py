@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 MOST_STRETCH: Final = 4.0
 _PRESSURE: Final = Path("/proc/pressure/cpu")
 
@@ -37,6 +39,22 @@ class Patience:
     def is_over(self) -> bool:
         """Return True if the limit has passed."""
         return self.counted_s >= self._limit_s
+
+
+def until(
+    truth: Callable[[], object],
+    what: str = "the condition holds",
+    limit_s: float = 60.0,
+    *,
+    seen: Callable[[], object] | None = None,
+) -> float:
+    """Wait until `truth` holds; return the counted seconds (see Patience). `seen`: the state to report if not."""
+    patience = Patience(limit_s)
+    while not truth():
+        if patience.is_over:
+            pytest.fail(f"not within {limit_s:g} s: {what}" + (f"; instead: {seen()}" if seen else ""))
+        time.sleep(0.1)
+    return patience.counted_s
 
 
 def step_until(

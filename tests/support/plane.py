@@ -6,11 +6,9 @@ import os
 import shutil
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
 from confluent_kafka import TopicPartition
 
 from dataplane.names import Purpose
@@ -21,22 +19,10 @@ from tests.support.broker import Broker
 from tests.support.cluster import Cluster, key_of
 from tests.support.kafka import admin_consumer
 from tests.support.ledger_checks import AuditReader, Whole
-from tests.support.patience import Patience
+from tests.support.patience import Patience, until
 from tests.support.sender import Sender
 
 PLANTED: Final = Path(__file__).parent / "planted"
-
-
-def until(
-    truth: Callable[[], object], what: str, limit_s: float = 60.0, *, seen: Callable[[], object] | None = None
-) -> float:
-    """Wait until `truth` holds; return the counted seconds (see Patience). `seen`: the state to report if not."""
-    patience = Patience(limit_s)
-    while not truth():
-        if patience.is_over:
-            pytest.fail(f"not within {limit_s:g} s: {what}" + (f"; instead: {seen()}" if seen else ""))
-        time.sleep(0.1)
-    return patience.counted_s
 
 
 class Plane(ABC):

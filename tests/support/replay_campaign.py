@@ -16,8 +16,9 @@ from dataplane.ledger.meta import REPLAY_HEADER
 from dataplane.ledger.units import parse_position, place_of
 from dataplane.tables.redrives import format_place
 from dataplane.tables.replays import ReplayProgress, decode_replay_progress, replay_progress_key
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane
 from tests.support.kafka import admin_consumer
+from tests.support.patience import until
 
 Victim = Literal["driver", "executor"]
 VICTIMS: Final[tuple[Victim, ...]] = ("driver", "executor")

@@ -13,7 +13,7 @@ import psutil
 
 from localbox.ports import free_ports
 from localbox.settings import ROOT
-from tests.support.plane import until
+from tests.support.patience import until
 
 
 class Served:

@@ -18,7 +18,7 @@ from localbox.ports import free_ports
 from localbox.spark import spark_env
 from localbox.testing import Box
 from tests.support.demo_traffic import DEMO
-from tests.support.plane import until
+from tests.support.patience import until
 
 HOST: Final = "127.0.0.1"
 CORES: Final = 8  # of a worker: each one has room for every lane of the test
@@ -85,6 +85,14 @@ class SparkCluster:
         with (self._var / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(command, cwd=self._var, env=env, stdout=log, stderr=log, start_new_session=True)
         self._processes.append(process)
+
+
+def executor_of(pid: int) -> int:
+    """Return the process id of the executor that runs this lane."""
+    [executor] = [
+        one for one in psutil.Process(pid).parents() if "CoarseGrainedExecutorBackend" in " ".join(one.cmdline())
+    ]
+    return executor.pid
 
 
 @contextmanager

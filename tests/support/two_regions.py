@@ -19,7 +19,7 @@ from localbox.ports import free_ports
 from localbox.settings import ROOT
 from localbox.testing_kafka import administrator, role_env
 from tests.support.broker import Broker
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.served_metrics import served_metrics
 
 

@@ -7,12 +7,10 @@ from django.db.models import Q, QuerySet
 from mgmt.models import Pipe, PipeMigration
 
 
-def pipe_migrations(*, cell: str = "", pipe: str = "") -> QuerySet[PipeMigration]:
+def pipe_migrations(*, cell: str = "") -> QuerySet[PipeMigration]:
     """Return the migrations, newest first; `cell` selects those from or to that cell."""
     rows = PipeMigration.objects.select_related("pipe", "by").order_by("-id")
-    if cell:
-        rows = rows.filter(Q(source=cell) | Q(target=cell))
-    return rows.filter(pipe=pipe) if pipe else rows
+    return rows.filter(Q(source=cell) | Q(target=cell)) if cell else rows
 
 
 def held_for_order() -> QuerySet[PipeMigration]:

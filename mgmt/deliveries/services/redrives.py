@@ -112,7 +112,7 @@ def note_progress(*, progress: RedriveProgress, now: datetime) -> None:
     move.save()
 
 
-def release_leftovers(*, cell: str | None = None) -> int:
+def release_leftovers() -> int:
     """Release held messages of active destinations, and those held before the steps of running pipes.
 
     A resume therefore needs no release of its own: this finds the messages held before it, and those that lanes held
@@ -121,8 +121,8 @@ def release_leftovers(*, cell: str | None = None) -> int:
     """
     moves = 0
     held = OffsetSet.Kind.HELD
-    wanted = [(row.pipe, MessageSelection(row.name, held), RATE_PER_S) for row in _leftovers(cell)[:_LEFTOVERS_AT_ONCE]]
-    for pipe in _held_before_steps(cell)[:_LEFTOVERS_AT_ONCE]:
+    wanted = [(row.pipe, MessageSelection(row.name, held), RATE_PER_S) for row in _leftovers()[:_LEFTOVERS_AT_ONCE]]
+    for pipe in _held_before_steps()[:_LEFTOVERS_AT_ONCE]:
         admission = getattr(pipe, "admission", None)
         incoming_per_s = admission.expected_per_s if admission else rates_of([pipe.id], timezone.now())[pipe.id]
         rate = min(MOST_RATE_PER_S, max(RATE_PER_S, release_rate_per_s(incoming_per_s)))
@@ -138,22 +138,21 @@ def release_leftovers(*, cell: str | None = None) -> int:
     return moves
 
 
-def _leftovers(cell: str | None) -> QuerySet[Destination]:
+def _leftovers() -> QuerySet[Destination]:
     # Messages of a removed destination are released as well: transmit cancels them, so the ledger accounts for them.
     rows = Destination.objects.filter(
         _left_over(pipe_id=OuterRef("pipe_id"), destination=OuterRef("name")),
         state__in=[Destination.State.ACTIVE, Destination.State.REMOVED],
     ).exclude(pipe__state=Pipe.State.PAUSED)
-    return (rows.filter(pipe__cell_id=cell) if cell else rows).select_related("pipe").order_by("id")
+    return rows.select_related("pipe").order_by("id")
 
 
-def _held_before_steps(cell: str | None) -> QuerySet[Pipe]:
+def _held_before_steps() -> QuerySet[Pipe]:
     """Return pipes with messages that are held before their steps although their keys are admitted."""
     admitted = LPad(Cast(Coalesce(OuterRef("admission__share"), ALL_KEYS_PERCENT), CharField()), 3, Value("0"))
     rows = Pipe.objects.filter(_left_over(pipe_id=OuterRef("id"), destination=Value(""), cause__lte=admitted))
     rows = rows.exclude(state=Pipe.State.PAUSED).exclude(id__in=held_for_order().values("pipe"))
-    rows = rows.select_related("admission")
-    return (rows.filter(cell_id=cell) if cell else rows).order_by("id")
+    return rows.select_related("admission").order_by("id")
 
 
 def _left_over(*, cause__lte: Combinable | None = None, **where: OuterRef | Value) -> Q:

@@ -17,10 +17,10 @@ log = structlog.get_logger(__name__)
 
 
 @transaction.atomic
-def create_tenant(*, name: str, owner: User, by: User | None = None) -> Tenant:
-    """Create a tenant with its first owner, who creates it unless `by` does. Raises InvalidValue for the name."""
-    tenant = _new_tenant(name, by or owner)
-    add_member(tenant=tenant, user=owner, role=Membership.Role.OWNER, by=by or owner)
+def create_tenant(*, name: str, owner: User) -> Tenant:
+    """Create a tenant for its first owner. Raises InvalidValue for the name."""
+    tenant = _new_tenant(name, owner)
+    add_member(tenant=tenant, user=owner, role=Membership.Role.OWNER, by=owner)
     return tenant
 
 

@@ -9,7 +9,7 @@ import pytest
 from localbox.testing import Box, box_of
 from tests.support.demo_traffic import DEMO
 from tests.support.kill_schedule import BoxProcesses, too_many_starts
-from tests.support.plane import until
+from tests.support.patience import until
 
 UP_S: Final = 300.0
 

@@ -21,7 +21,7 @@ from tests.support.kill_schedule import (
     run_schedule,
     too_many_starts,
 )
-from tests.support.plane import until
+from tests.support.patience import until
 
 pytestmark = pytest.mark.timeout(1_800)
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ import pytest
 from localbox.testing import Box
 from tests.support.demo_traffic import DemoTraffic
 from tests.support.kill_schedule import BoxProcesses
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.sizes import SOAK_PER_S, SOAK_S
 from tests.support.soak import Deliveries, MemorySampler, deliveries_of
 

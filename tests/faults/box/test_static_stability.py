@@ -9,8 +9,8 @@ import pytest
 
 from controlplane.compute.files import ComputeFiles
 from localbox.testing import Box
-from tests.support.data_plane import until
 from tests.support.demo_traffic import DemoTraffic
+from tests.support.patience import until
 
 CELL = "c1"
 

@@ -1,12 +1,10 @@
-"""Observer in a thread of the test process, and a wait for its effects."""
+"""Observer in a thread of the test process."""
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from controlplane.observer.main import observe
-from tests.support.patience import Patience
 
 
 @contextmanager
@@ -21,11 +19,3 @@ def observing() -> Iterator[None]:
         ending.set()
         thread.join(20)
         assert not thread.is_alive()
-
-
-def until(truth: Callable[[], object], limit_s: float = 30) -> None:
-    """Wait until the condition holds."""
-    patience = Patience(limit_s)
-    while not truth():
-        assert not patience.is_over, "the condition did not hold in time"
-        time.sleep(0.1)

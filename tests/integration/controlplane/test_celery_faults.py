@@ -27,7 +27,7 @@ from tests.integration.controlplane.observing import observing
 from tests.integration.controlplane.records import control_records
 from tests.support.control_plane import ControlProcesses, RedisServer
 from tests.support.kafka import broker_admin
-from tests.support.plane import until
+from tests.support.patience import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(1_800)]
 DUE_S: Final = 60.0  # limit within which the control plane finds due work, whatever happened to Redis

@@ -32,7 +32,7 @@ from mgmt.models import Heartbeat as HeartbeatRow
 from mgmt.services import create_pipe, create_tenant, register_release, request_rollout
 from tests.integration.controlplane.observing import observing
 from tests.support.kafka import broker_admin
-from tests.support.plane import until
+from tests.support.patience import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(1_200)]
 OLD, NEW = "0" * 16, "1" * 16

@@ -34,8 +34,9 @@ from mgmt.deliveries.queries.message_selection import MessageSelection, preview
 from mgmt.messages.queries.records import RecordUnavailableError, read_record
 from mgmt.models import Alert, Cell, DeadLetter, OffsetSet, Pipe, Redrive, User
 from mgmt.services import create_pipe, create_tenant, start_redrive
-from tests.integration.controlplane.observing import observing, until
+from tests.integration.controlplane.observing import observing
 from tests.support.kafka import admin_consumer, admin_producer, broker_admin
+from tests.support.patience import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SPEC = {"sources": {"shop": {}}, "destinations": {"crm": {"type": "http", "url": "https://crm.example.com/in"}}}

@@ -5,8 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from controlplane.compute.releases import ReleaseStore
 from controlplane.settings import control_settings
 from controlplane.topics import TopicCreator, cluster_plans
 from localbox.testing_kafka import role_env
-from tests.support.patience import Patience
+from tests.support.patience import until
 
 ROOT = Path(__file__).parents[3]
 # Ends only by a stop record, and marks a drain by a file to distinguish it from a kill. Its worker marks its start.
@@ -91,13 +90,6 @@ def keepers(root: Path, tmp_path: Path, kafka: str) -> Iterator[Keepers]:
         keepers.end(signal.SIGKILL)
     if running := keepers.files.running("c1"):
         signal_all(members(running.incarnation), signal.SIGKILL)
-
-
-def until(truth: Callable[[], object], limit_s: float = 60) -> None:
-    patience = Patience(limit_s)
-    while not truth():
-        assert not patience.is_over, "the condition did not hold in time"
-        time.sleep(0.1)
 
 
 def started(keepers: Keepers, epoch: int = 1) -> RunningApplication:

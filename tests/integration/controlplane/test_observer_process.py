@@ -17,8 +17,9 @@ from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, FactSet, LagSet, 
 from dataplane.ledger.sketch import LagSketch
 from dataplane.names import AUDIT_TOPIC
 from mgmt.models import AuditOffset, FactRow, LagRow, SettledOffset
-from tests.integration.controlplane.observing import observing, until
+from tests.integration.controlplane.observing import observing
 from tests.support.kafka import admin_consumer, admin_producer
+from tests.support.patience import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROOT = Path(__file__).parents[3]

@@ -43,12 +43,13 @@ from mgmt.services import (
     resume_destination,
     start_redrive,
 )
-from tests.integration.controlplane.observing import observing, until
+from tests.integration.controlplane.observing import observing
 from tests.integration.controlplane.test_provisioner_tick import provisioner_at
 from tests.support.crash_cells import LaneServer
 from tests.support.kafka import broker_admin
 from tests.support.keyed import KEYS, Keyed, numbers_of
 from tests.support.lane_server import Order
+from tests.support.patience import until
 from tests.support.sender import Acked, Sender
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(1_500)]
@@ -98,7 +99,7 @@ class Cells:
         self.start(cell, kind)
 
     def ticks_until(self, truth: Any, limit_s: float = 60) -> None:
-        until(lambda: self.provisioner.tick() and truth(), limit_s)
+        until(lambda: self.provisioner.tick() and truth(), limit_s=limit_s)
 
     def tell_all(self, cell: str) -> None:
         """Publish the records of all rows, and wait until the cell's lanes hold them."""
@@ -117,7 +118,7 @@ class Cells:
                 except OSError:
                     return False
 
-        until(knows_key, 60)
+        until(knows_key, limit_s=60)
 
     def close(self) -> None:
         self.server.close()

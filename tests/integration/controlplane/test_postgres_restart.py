@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -17,7 +17,7 @@ from controlplane.topics import TopicCreator, cluster_plans
 from dataplane.ledger.heartbeat import HeartbeatRecord, encode_heartbeat
 from dataplane.names import HEARTBEAT_TOPIC
 from localbox.testing import ROOT, Box, box_of
-from tests.support.patience import Patience
+from tests.support.patience import until
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +52,6 @@ def is_stored(url: str, name: str) -> bool:
     except psycopg.OperationalError:
         return False
     return row is not None
-
-
-def until(truth: Callable[[], object], limit_s: float = 60) -> None:
-    patience = Patience(limit_s)
-    while not truth():
-        assert not patience.is_over, "the condition did not hold in time"
-        time.sleep(0.3)
 
 
 def test_observer_process_survives_a_postgres_restart(box: Box, kafka: str, processes: dict[str, str]):

@@ -12,10 +12,10 @@ from confluent_kafka import TopicPartition
 from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.tables.records import EventTypesRecord
 from tests.support.cluster import KEY, PIPE, TENANT, Cluster
-from tests.support.data_plane import until
 from tests.support.event_types import ORDER_1, ORDER_2, confluent, container, gilt, registered, subject
 from tests.support.ingest_replica import Replica, feeding_cluster
 from tests.support.kafka import admin_consumer, admin_producer
+from tests.support.patience import until
 
 TOPIC = "orders.typed"
 

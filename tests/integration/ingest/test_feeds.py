@@ -9,9 +9,9 @@ from confluent_kafka import TopicPartition
 
 from dataplane.ledger.meta import read_meta
 from tests.support.cluster import PIPE, Cluster
-from tests.support.data_plane import until
 from tests.support.ingest_replica import Replica, feeding_cluster
 from tests.support.kafka import admin_consumer, admin_producer
+from tests.support.patience import until
 
 TOPIC = "orders.eu"
 

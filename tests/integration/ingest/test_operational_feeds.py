@@ -15,9 +15,9 @@ from dataplane.ingest.operational_feed import GROUP_PART
 from dataplane.ledger.meta import read_meta
 from dataplane.names import OPERATIONAL_TOPIC
 from tests.support.cluster import PIPE, TENANT, Cluster, key_of
-from tests.support.data_plane import until
 from tests.support.ingest_replica import Replica, feeding_cluster
 from tests.support.kafka import admin_consumer, admin_producer
+from tests.support.patience import until
 from tests.support.topic_reader import read_topic
 
 OTHER_PIPE, OTHER_TENANT = "pipe_other", "ten_other"

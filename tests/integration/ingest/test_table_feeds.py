@@ -17,9 +17,9 @@ from dataplane.ledger.meta import read_meta
 from dataplane.names import LOOKUP_TOPIC
 from dataplane.tables.lookups import VERSIONS_PER_US, encode_row, row_key
 from tests.support.cluster import PIPE, Cluster
-from tests.support.data_plane import until
 from tests.support.ingest_replica import Replica, feeding_cluster
 from tests.support.kafka import admin_consumer, admin_producer
+from tests.support.patience import until
 from tests.support.topic_reader import read_topic
 
 TABLE = "tab_users"

@@ -18,7 +18,7 @@ from dataplane.tables.lookups import encode_row, row_key
 from mgmt.pipes.topics import output_plan
 from tests.support.kafka import admin_consumer
 from tests.support.lane_plane import LanePlane
-from tests.support.plane import until
+from tests.support.patience import until
 
 pytestmark = pytest.mark.timeout(900)
 PIPE, TABLE = "pipe_push", "users"  # roles of a secured Kafka expect the ids of real pipes

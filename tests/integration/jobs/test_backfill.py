@@ -17,8 +17,8 @@ from dataplane.tables.records import PipeRecord, PlanRecord
 from dataplane.tables.replays import ReplayProgress
 from mgmt.replays.unsent import unsent_revisions
 from tests.support.cluster import TENANT
-from tests.support.data_plane import DataPlane, running_plane, until
-from tests.support.patience import Patience
+from tests.support.data_plane import DataPlane, running_plane
+from tests.support.patience import Patience, until
 from tests.support.sender import Sender
 
 PIPE, BACKFILL = "filled", "rep_backfill"

@@ -31,9 +31,9 @@ from localbox.testing_kafka import role_env
 from tests.integration.jobs.typed_orders import BIG, FIRST, ORDERS, PROBES, SECOND, TYPED, VERSIONS, encoded
 from tests.support.broker import Broker
 from tests.support.cluster import PIPE, TENANT, Cluster
-from tests.support.data_plane import until
 from tests.support.doc_blocks import documented
 from tests.support.kafka import admin_producer
+from tests.support.patience import until
 from tests.support.sizes import LAKE_KILLS
 
 NOW_US: Final = (int(time.time()) - 86_400) // 3_600 * 3_600_000_000  # the start of an hour, yesterday

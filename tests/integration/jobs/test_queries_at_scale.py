@@ -26,8 +26,8 @@ from localbox.spark import ensure_spark, spark_env
 from localbox.testing_kafka import role_env
 from tests.support.broker import Broker
 from tests.support.cluster import PIPE, Cluster
-from tests.support.data_plane import until
 from tests.support.kafka import admin_consumer
+from tests.support.patience import until
 from tests.support.sizes import STATE_EVENTS, STATE_KILLS
 from tests.support.state_campaign import DEDUP, PARTITIONS, WINDOWS, Answers, Events, differences, write
 

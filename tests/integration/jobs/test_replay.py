@@ -15,7 +15,8 @@ from dataplane.replay.progress_log import read_progress
 from dataplane.retrier.redriver import place_reader
 from dataplane.tables.replays import ReplayProgress
 from loadgen.scripted import Received
-from tests.support.data_plane import DataPlane, running_plane, until
+from tests.support.data_plane import DataPlane, running_plane
+from tests.support.patience import until
 
 PIPE, REPLAY = "replayed", "rep_orders"
 EVENTS, BATCH, KEYS = 2_000, 100, 50

@@ -14,7 +14,8 @@ from dataplane.retrier.redriver import place_reader
 from dataplane.spec import PipeSpec, parse_pipe_spec
 from dataplane.tables.records import PlanRecord, ShadowRecord
 from dataplane.tables.shadows import ShadowProgress
-from tests.support.data_plane import DataPlane, running_plane, until
+from tests.support.data_plane import DataPlane, running_plane
+from tests.support.patience import until
 
 PIPE = "shadowed"
 EVENTS, BATCH, KEYS = 6_000, 200, 50

@@ -9,7 +9,7 @@ from loadgen.scripted import Receiver
 from localbox.testing import box_of
 from tests.support.box_shell import delivered_count, shell_json
 from tests.support.keyed import Keyed, numbers_of
-from tests.support.plane import until
+from tests.support.patience import until
 
 LIVE_S: Final = 240
 ADMITTED_S: Final = 180

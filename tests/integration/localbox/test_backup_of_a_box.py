@@ -11,7 +11,7 @@ import pytest
 from loadgen.scripted import Receiver
 from localbox.testing import Box, box_of
 from tests.support.box_shell import shell_json
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.sender import Sender
 
 LIVE_S: Final = 240

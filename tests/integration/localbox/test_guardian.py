@@ -15,7 +15,7 @@ import pytest
 from localbox.settings import ROOT
 from localbox.state import read_snapshot
 from tests.guardian import MARK, marked
-from tests.support.plane import until
+from tests.support.patience import until
 
 LIMIT_S: Final = 60.0  # for the start; the end needs some seconds, and more on a busy machine
 CONFTEST: Final = "from tests.conftest import pytest_configure\n"

@@ -14,7 +14,7 @@ from localbox.testing import Box, box_of
 from localbox.testing_kafka import role_env
 from tests.support.cluster import Cluster, key_of
 from tests.support.ledger_checks import AuditReader, Whole
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.sender import Sender
 
 KEY = key_of("replicas")

@@ -12,7 +12,7 @@ from controlplane.compute.processes import members
 from loadgen.scripted import Receiver
 from localbox.testing import Box, box_of
 from tests.support.box_shell import delivered_count, shell_json
-from tests.support.plane import until
+from tests.support.patience import until
 
 SLEEPS_AFTER_S: Final = 60
 LIVE_S: Final = 240

@@ -16,7 +16,7 @@ import pytest
 from loadgen.scripted import Receiver
 from localbox.settings import ROOT
 from localbox.testing import free_ports
-from tests.support.plane import until
+from tests.support.patience import until
 from tests.support.sender import Sender
 from tests.support.sizes import UPGRADE_FROM
 from tests.support.wheels import Installation, build_earlier_wheel, build_wheel, install

@@ -31,9 +31,8 @@ from localbox.settings import ROOT
 from localbox.testing_kafka import role_env
 from tests.support.broker import Broker
 from tests.support.cluster import Cluster, broker_for_cells
-from tests.support.data_plane import until
 from tests.support.kafka import admin_consumer
-from tests.support.patience import Patience
+from tests.support.patience import Patience, until
 from tests.support.watch import Heartbeats
 
 pytestmark = pytest.mark.timeout(1_200)

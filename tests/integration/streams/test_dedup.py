@@ -10,8 +10,9 @@ import pytest
 
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.facts import DEDUP, Fact
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane
 from tests.support.killing import Killer
+from tests.support.patience import until
 from tests.support.sizes import STREAM_EVENTS, STREAM_KILLS
 from tests.support.webhook_senders import hex_hmac
 

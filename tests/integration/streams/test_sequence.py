@@ -7,8 +7,9 @@ import pytest
 from dataplane.jobs.sequence import MOST_BREAKS
 from dataplane.ledger.facts import CHECKED, GAP, OUT_OF_ORDER, REPEATED, Fact
 from dataplane.names import sequence_node
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane
 from tests.support.killing import Killer
+from tests.support.patience import until
 from tests.support.sizes import STREAM_EVENTS, STREAM_KILLS
 
 BATCH, KEYS = 100, 10

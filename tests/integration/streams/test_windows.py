@@ -15,8 +15,9 @@ from dataplane.ledger.facts import LATE, Fact
 from dataplane.plan.taps import CompiledTap, digest_partition, key_digest, key_values
 from dataplane.spec.windows import WindowSpec
 from mgmt.messages.queries.records import newest_of_key
-from tests.support.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane
 from tests.support.killing import Killer
+from tests.support.patience import until
 from tests.support.sizes import STREAM_EVENTS, STREAM_KILLS
 
 SIZE_S, LATE_S = 5, 20

@@ -13,7 +13,7 @@ from controlplane.compute.port import DesiredApplication
 from controlplane.compute.processes import DAEMONS, INCARNATION_VARIABLE, members, runs_python_workers
 from controlplane.compute.releases import ReleaseStore
 from localbox.settings import ROOT
-from tests.support.plane import until
+from tests.support.patience import until
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 

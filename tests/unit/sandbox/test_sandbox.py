@@ -23,7 +23,7 @@ from mgmt import sandbox
 from mgmt.sandbox import FilterCopy, FilterRefusedError, SandboxBusy, SandboxLimit, TooManyAtOnce, pool
 from mgmt.sandbox.pool import MOST_PER_OWNER, MOST_WAITING, Pool, Worker
 from tests.support.copies import copy_at
-from tests.support.plane import until
+from tests.support.patience import until
 
 
 def spec(**more: Any) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class ApiServer(Struct, frozen=True):
             finally:
                 connection.close()
         except (OSError, HTTPException) as exc:
-            raise ComputeError(f"{self.url} does not answer: {exc}"[:300]) from exc
+            raise ComputeError(f"{self.url} does not respond: {exc}"[:300]) from exc
 
 
 def _object(content: bytes) -> dict[str, Any] | None:

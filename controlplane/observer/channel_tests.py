@@ -78,7 +78,7 @@ def _post(rows: Sequence[AlertChannel], now: datetime) -> Mapping[int, str]:
             log.warning("channel secret", channel=row.id, error=str(exc))
             errors[number] = BAD_SECRET
     errors |= post_all(requests)
-    opened = [end for number, end in ends.items() if not errors[number].startswith("answered 4")]
+    opened = [end for number, end in ends.items() if not errors[number].startswith("returned 4")]
     for number, error in post_all(opened).items():
         if error and not errors[number]:
             errors[number] = f"the event arrived, but its resolution did not: {error}"

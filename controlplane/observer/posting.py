@@ -14,7 +14,7 @@ from dataplane.transmit.http.signature import sign, signer
 
 WEBHOOK_MS: Final = 5_000
 TURN_S: Final = 0.2
-NO_ANSWER: Final = "no answer in time"
+NO_ANSWER: Final = "no response in time"
 _HEADER_LINES: Final = ("Expect:", "Content-Type: application/json", "User-Agent: Penstock/1")
 
 
@@ -64,4 +64,4 @@ def _error(answer: HttpResponse) -> str:
         return ""
     if answer.forbidden:
         return "address refused: private, local or reserved"
-    return f"answered {answer.status}" if answer.status else answer.message or "no answer"
+    return f"returned {answer.status}" if answer.status else answer.message or "no response"

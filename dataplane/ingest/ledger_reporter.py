@@ -144,7 +144,7 @@ class LedgerReporter:
     @property
     def trouble(self) -> str:
         """Reason for which reports are late; "" if they are not."""
-        return f"reports to the ledger are not stored: {self._error or 'no answer'}" if self.late_s else ""
+        return f"reports to the ledger are not stored: {self._error or 'no response'}" if self.late_s else ""
 
     def report_if_due(self, every_s: float) -> None:
         """Send records that are not stored yet; if there are none and it is time, begin the next round.

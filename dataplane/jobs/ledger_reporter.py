@@ -120,6 +120,6 @@ def end_of(reader: Any, partition: TopicPartition) -> int:
     bounds = reader.get_watermark_offsets(partition, timeout=STORED_S)
     if bounds is None:
         raise ReportWriteError(
-            f"no answer within {STORED_S:g} s for the end offset of {partition.topic}/{partition.partition}"
+            f"no response within {STORED_S:g} s for the end offset of {partition.topic}/{partition.partition}"
         )
     return int(bounds[1])

@@ -191,7 +191,7 @@ class MirrorCluster:
         finally:
             reader.close()
         if message is None or message.error().code() != KafkaError._PARTITION_EOF:
-            raise MirrorError(f"cannot read {MIRROR_TOPIC}: {message.error().str() if message else 'no answer'}")
+            raise MirrorError(f"cannot read {MIRROR_TOPIC}: {message.error().str() if message else 'no response'}")
         return records
 
     def follow_records(self) -> Consumer:

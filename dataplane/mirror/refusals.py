@@ -89,7 +89,7 @@ def _losses(active: ActiveState, progress: MirrorProgress, now_us: int, *, has_b
     if not active.is_up:
         return
     if active.error:
-        yield f"the active cluster answers with an error: {active.error}"
+        yield f"the active cluster responds with an error: {active.error}"
     elif progress.active_id not in ("", active.id):
         yield "PENSTOCK_KAFKA is not the cluster that was mirrored"
     elif not active.has_ingest:

@@ -192,7 +192,7 @@ class ChannelTestView(View):
         responses=answers(202, ChannelOut, "role-too-low", "not-found", "channel-not-confirmed", "too-many-tests"),
     )
     def post(self, _request: Request, tenant: str, channel: str) -> Response:
-        """Send a test message. Its answer is in the channel once `test_due_at` is null: `tested_at` and `test_error`.
+        """Send a test message. Its result is in the channel once `test_due_at` is null: `tested_at` and `test_error`.
 
         PagerDuty gets an event of the severity `info`, and its resolution.
         """

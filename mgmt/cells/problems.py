@@ -38,8 +38,8 @@ class ProblemKind(StrEnum):
 NEXT_STEPS: Final[Mapping[ProblemKind, str]] = {
     ProblemKind.TASK_OVERDUE: "Check Redis, beat and the workers. Messages still flow, and due work is kept.",
     ProblemKind.TASK_FAILED: "Read the error in the worker's log. The task is tried again at its next run.",
-    ProblemKind.TASK_WAITING: "Check Kafka: the task continues as soon as the brokers answer.",
-    ProblemKind.KAFKA_UNREACHABLE: "Start the brokers, or repair the network. Ingest answers 503 until then.",
+    ProblemKind.TASK_WAITING: "Check Kafka: the task continues as soon as the brokers respond.",
+    ProblemKind.KAFKA_UNREACHABLE: "Start the brokers, or repair the network. Ingest returns 503 until then.",
     ProblemKind.KAFKA_DEGRADED: "Start the missing brokers, then watch the replicas catch up. Restart no other broker.",
     ProblemKind.INGEST_SHORT: "Read the log of the missing replicas. If others run, they accept events meanwhile.",
     ProblemKind.CELL_LOSS: "Change nothing on the cell. Open the lost messages, and compare the nodes.",
@@ -109,7 +109,7 @@ def of_kafka(check: KafkaCheck | None, everyone: Affected) -> Iterable[Problem]:
     if check is None or check.state == KafkaCheck.State.HEALTHY:
         return
     if check.state == KafkaCheck.State.UNREACHABLE:
-        what = f"no broker answers: {check.error}"
+        what = f"no broker responds: {check.error}"
         yield Problem(ProblemKind.KAFKA_UNREACHABLE, what, check.since, everyone, "board", anchor="kafka")
         return
     gone = [str(one["address"] or one["id"]) for one in check.brokers if not one["alive"]]

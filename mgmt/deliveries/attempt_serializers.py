@@ -210,7 +210,7 @@ UNDELIVERED_EXAMPLE: Final = {
             "reason": "rejected: answered 401",
             "next_at": None,
             "needs_you": True,
-            "summary": "crm: answered 401",
+            "summary": "crm: returned 401",
             "next_step": "Fix the request, then redrive.",
         }
     ],

@@ -55,7 +55,7 @@ def failure_in_words(reason: str, status: int) -> tuple[str, str]:
     if cause not in CAUSES:
         return reason, ""
     if status and cause in _ANSWERS:
-        return f"Answered {status}", ""
+        return f"Returned {status}", ""
     return capitalised(CAUSES[cause]), detail
 
 
@@ -78,7 +78,7 @@ def problem_in_words(*, bin_: str, where: str, cause: str, reason: str, status: 
     elif bin_ == "lost":
         words = f"lost: {BINS[bin_]}"
     elif status and (cause or reason.partition(": ")[0]) in _ANSWERS:
-        words = f"answered {status}"
+        words = f"returned {status}"
     else:
         words = cause_in_words(cause or reason.partition(": ")[0], reason)
     return f"{where}: {words}" if where else capitalised(words)

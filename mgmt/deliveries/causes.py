@@ -61,7 +61,7 @@ def _held(code: Cause, words: str, meaning: str, *todo: str, whose: str = DESTIN
 ALL: Final = (
     _final(
         Cause.REJECTED,
-        "answered 4xx, which is final",
+        "returned 4xx, which is final",
         "The destination understood the request and refused it. Any 4xx but 429 is final: the same "
         "request would be refused again. Many in a row suspend the destination, so that later messages are held "
         "and not refused too.",
@@ -72,8 +72,8 @@ ALL: Final = (
     ),
     _held(
         Cause.GONE,
-        "answered 410: gone",
-        "The destination answered 410: it was removed permanently. It is suspended and its messages are held.",
+        "returned 410: gone",
+        "The destination returned 410: it was removed permanently. It is suspended and its messages are held.",
         "Ask its owner for the new URL and publish a revision with it.",
     ),
     _held(
@@ -107,8 +107,8 @@ ALL: Final = (
     _again(
         Cause.FAILING,
         "attempts are failing",
-        "At least half of the attempts of the last minutes failed, or Penstock stopped sending because nothing was "
-        "answered. Messages wait and are retried. The alert is resolved after five minutes of success.",
+        "At least half of the attempts of the last minutes failed, or Penstock stopped sending because no request "
+        "got a response. Messages wait and are retried. The alert is resolved after five minutes of success.",
         "Read the newest attempts: they show the response, or the phase in which the connection failed.",
         "Check the logs of the destination; search for the webhook-id of an attempt.",
     ),
@@ -200,7 +200,7 @@ ALL: Final = (
     ),
     _again(
         Cause.STORE_REFUSED,
-        "the object store answered 4xx",
+        "the object store returned 4xx",
         "The store refused to write an object. The reason is never one message, so all are retried.",
         "Read the response: 403 points to the access key, its secret, its right to write, or the region; 404 to the "
         "bucket; 301 and 400 often to the region.",
@@ -216,7 +216,7 @@ ALL: Final = (
     ),
     _again(
         Cause.DATABASE_ERROR,
-        "the database answered with a temporary error",
+        "the database returned a temporary error",
         "The database is starting, stopping or overloaded, is a read-only standby, or ended the transaction because of "
         "others (a deadlock, a lock).",
         "Check the state of the database, its free connections and its locks.",
@@ -231,26 +231,26 @@ ALL: Final = (
     ),
     _again(
         Cause.THROTTLED,
-        "answered 429: too many requests",
+        "returned 429: too many requests",
         "The destination limits the request rate. Penstock slows down and obeys its Retry-After.",
         "Set a rate limit in the delivery settings that the destination can handle, or have its limit raised.",
     ),
     _again(
         Cause.SERVER_ERROR,
-        "answered 5xx",
+        "returned 5xx",
         "The destination failed while it processed the request.",
         "Check the logs of the destination; search for the webhook-id of the attempt.",
     ),
     _again(
         Cause.REDIRECT,
-        "answered with a redirect, which is never followed",
+        "returned a redirect, which is never followed",
         "A redirect could send a signed request to another party, so it counts as a failure.",
         "Publish a revision with the target URL of the redirect.",
         whose=PIPE,
     ),
     _again(
         Cause.INFORMATIONAL,
-        "answered 1xx only",
+        "returned 1xx only",
         "Only an interim response arrived, and no final response followed.",
         "Check the proxy in front of the destination.",
     ),
@@ -451,7 +451,7 @@ ALL: Final = (
     CauseText(
         Cause.QUOTA_EXCEEDED,
         "events over your quota were rejected",
-        "You sent more than your quota allows, so ingest answered 429 with Retry-After. Events accepted earlier are "
+        "You sent more than your quota allows, so ingest returned 429 with Retry-After. Events accepted earlier are "
         "delivered. A batch is accepted up to the quota, with a result for each event.",
         SOURCE,
         REFUSED,

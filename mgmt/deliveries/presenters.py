@@ -180,7 +180,7 @@ def dead_letter_line(row: DeadLetter, after_redrive: str = "") -> DeadLetterLine
     """Return a dead letter in words. `after_redrive`: what became of it since it was redriven, if that is known."""
     detail = _without_cause(row.detail)
     words = cause_in_words(row.cause)
-    if detail.startswith("answered "):  # the status includes the information of the cause
+    if detail.startswith("returned "):  # the status includes the information of the cause
         words, detail = detail, ""
     state = ("bad", "open")
     if row.move_id:
@@ -353,9 +353,10 @@ def _rounded(span: timedelta) -> str:
 
 
 def _without_cause(reason: str) -> str:
-    """Return a reason without its leading cause."""
+    """Return a reason without its leading cause. Lanes store `answered 401`, which is shown as `returned 401`."""
     cause, _, detail = reason.partition(": ")
-    return detail if cause in BY_CODE and detail else reason
+    text = detail if cause in BY_CODE and detail else reason
+    return f"returned {text.removeprefix('answered ')}" if text.startswith("answered ") else text
 
 
 def _code(cause: str) -> str:

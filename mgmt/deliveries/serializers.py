@@ -256,7 +256,7 @@ class ChannelOut(serializers.Serializer[Any]):
         allow_null=True, help_text="Time of the newest request for a confirmation e-mail."
     )
     test_due_at = serializers.DateTimeField(
-        allow_null=True, help_text="Set while a test message is being sent; null once it has its answer."
+        allow_null=True, help_text="Set while a test message is being sent; null once it has its result."
     )
     tested_at = serializers.DateTimeField(
         allow_null=True, help_text="When the newest test message was accepted or failed; null while it is being sent."

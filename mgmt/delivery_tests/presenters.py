@@ -42,7 +42,7 @@ def delivery_test_result(row: DestinationTest) -> DeliveryTestResult:
     if row.state != DestinationTest.State.DONE:
         return DeliveryTestResult(row, "wait", "Sending…", "", "", "", "", (), ())
     colour, words = _OUTCOMES.get(row.outcome, ("off", row.outcome))
-    head, detail = failure_in_words(row.reason, row.status) if row.cause else (f"Answered {row.status}", "")
+    head, detail = failure_in_words(row.reason, row.status) if row.cause else (f"Returned {row.status}", "")
     known = BY_CODE.get(row.cause)
     split = split_us(
         {"dns": row.dns_us, "connect": row.connect_us, "tls": row.tls_us, "first_byte": row.first_byte_us,

@@ -103,7 +103,7 @@ class LagPageOut(PageOut):
 class BinsOut(serializers.Serializer[Any]):
     """Number of messages in each bin; a message counts once for each destination."""
 
-    delivered = serializers.IntegerField(help_text="A destination answered 2xx.")
+    delivered = serializers.IntegerField(help_text="A destination returned 2xx.")
     filtered = serializers.IntegerField(help_text="Not selected for any destination.")
     duplicate = serializers.IntegerField(help_text="Repeats of an earlier event.")
     dead = serializers.IntegerField(help_text="Failed permanently; they can be redriven.")

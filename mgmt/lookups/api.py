@@ -56,8 +56,8 @@ ROWS_REFUSED = (
 )
 ROWS_PARAMETERS = [
     OpenApiParameter("prefix", str, description="What the keys start with. Default: all keys."),
-    OpenApiParameter("after", str, description="`after` of the previous answer."),
-    OpenApiParameter("limit", int, description=f"Rows in the answer, 1 to {MOST_ROWS}. Default: 100."),
+    OpenApiParameter("after", str, description="`after` of the previous response."),
+    OpenApiParameter("limit", int, description=f"Rows in the response, 1 to {MOST_ROWS}. Default: 100."),
 ]
 UPLOAD_PARAMETERS = [
     OpenApiParameter("key", str, description="Column or field that contains the row's key. Default: `key`."),

@@ -54,7 +54,7 @@ WHERE = OpenApiParameter(
     required=True,
     description='Condition over `body` and `meta`, such as `body.order.status == "paid" && body.order.total > 100`.',
 )
-SEARCH_CURSOR = OpenApiParameter("cursor", str, description="The `cursor` of an answer, to continue its search.")
+SEARCH_CURSOR = OpenApiParameter("cursor", str, description="The `cursor` of a response, to continue its search.")
 FOUND = answers(200, FoundMessagesOut, "not-found", "unavailable")
 
 
@@ -108,7 +108,7 @@ class MessageSearchView(View):
         cursor = text_of(request, "cursor")
         after = parse_search_cursor(cursor)
         if cursor and after is None:
-            raise refused("cursor", "needs the `cursor` of an answer of this search")
+            raise refused("cursor", "needs the `cursor` of a response of this search")
         if not where:
             raise refused("where", 'needs a condition such as `body.order.status == "paid"`')
         try:

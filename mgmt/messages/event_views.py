@@ -21,12 +21,14 @@ from mgmt.web.pagination import number_in, refused, text_of, time_of
 from mgmt.web.problems import ProblemError
 from mgmt.web.throttling import ApiThrottle, EventReadThrottle
 
-AFTER = OpenApiParameter("after", str, description="`cursor` of the previous answer. Only events after it are listed.")
+AFTER = OpenApiParameter(
+    "after", str, description="`cursor` of the previous response. Only events after it are listed."
+)
 SINCE = OpenApiParameter(
     "since", datetime, description="Without `after`: the first events were stored at this time. Default: now."
 )
 SOURCE = OpenApiParameter("source", str, description="Only events of this source. Default: of all sources.")
-LIMIT = OpenApiParameter("limit", int, description=f"Events in the answer, 1 to {MOST_EVENTS}. Default: 100.")
+LIMIT = OpenApiParameter("limit", int, description=f"Events in the response, 1 to {MOST_EVENTS}. Default: 100.")
 
 
 # Reads at a time in one process: each takes a page thread for up to two seconds, and pages need threads, too.
@@ -47,9 +49,9 @@ class EventsView(View):
     def get(self, request: Request, pipe: str) -> Response:
         """List the events of a pipe in the order of the log, from a cursor on, as ingest stored them.
 
-        The answer does not wait for events: at the end of the log, ask again after a second. Bodies of one answer have
-        at most 4 MB and the read takes at most two seconds, so an answer may be empty although `more` is true. Masked
-        fields are masked. A user may send 120 of these requests per minute.
+        The response does not wait for events: at the end of the log, ask again after a second. Bodies of one response
+        have at most 4 MB and the read takes at most two seconds, so a response may be empty although `more` is true.
+        Masked fields are masked. A user may send 120 of these requests per minute.
         """
         row, now = access.get_pipe(self.user, pipe), timezone.now()
         cursor, since = _start(request)
@@ -64,7 +66,7 @@ def _start(request: Request) -> tuple[EventCursor | None, datetime | None]:
     text, since = text_of(request, "after"), time_of(request, "since")
     cursor = parse_event_cursor(text)
     if text and cursor is None:
-        raise refused("after", "needs the `cursor` of an answer of this operation")
+        raise refused("after", "needs the `cursor` of a response of this operation")
     if text and since:
         raise refused("since", "cannot be used with `after`")
     return cursor, since

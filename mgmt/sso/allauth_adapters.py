@@ -95,7 +95,7 @@ class OidcAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # the pack
         try:
             return super().get_access_token_data(*args, **kwargs)
         except (ValueError, TypeError, LookupError, RecursionError) as exc:
-            raise SsoError("The provider's token endpoint does not answer as OAuth 2.0 requires.") from exc
+            raise SsoError("The provider's token endpoint does not respond as OAuth 2.0 requires.") from exc
 
     def parse_token(self, data: Any) -> SocialToken:
         """Return the access token, which is used at once and not stored: its expiry is of no use. Raises SsoError."""
@@ -290,13 +290,13 @@ class SsoAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # the pack
         if isinstance(exception, SsoError):
             text = str(exception)
         elif isinstance(exception, requests.RequestException):
-            text = "The identity provider does not answer. Try again in a few minutes."
+            text = "The identity provider does not respond. Try again in a few minutes."
         elif error == AuthError.CANCELLED:
             text = "The identity provider did not sign you in, because access was denied or cancelled there."
         elif exception is not None:
             text = "The provider did not accept the sign-in. Check the client secret and the redirect URI of the setup."
         elif request.GET.get("error"):
-            text = f"The identity provider answered {request.GET['error'][:60]!r}. Show this to your administrator."
+            text = f"The identity provider returned {request.GET['error'][:60]!r}. Show this to your administrator."
         else:
             text = "This sign-in has expired or was started in another browser. Start again."
         log.warning("single sign-on failed", connection=provider.app.provider_id, reason=text)

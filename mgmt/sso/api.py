@@ -66,7 +66,7 @@ class SingleSignOnTestView(View):
         responses=answers(204, None, "invalid", "role-too-low", "not-found", "sso-failed"),
     )
     def post(self, request: Request, tenant: str) -> Response:
-        """Check that the provider answers, publishes keys and accepts the client. Stores nothing.
+        """Check that the provider responds, publishes keys and accepts the client. Stores nothing.
 
         With SAML: that its metadata can be used.
         """

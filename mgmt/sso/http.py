@@ -65,7 +65,7 @@ class GuardedSession(requests.Session):
                 response._content = _read(response)
                 response.encoding = "utf-8"  # the provider could name a codec whose time grows with the square
         if response.is_redirect:
-            raise requests.TooManyRedirects("the provider answered with a redirect", response=response)
+            raise requests.TooManyRedirects("the provider returned a redirect", response=response)
         return response
 
 
@@ -91,7 +91,7 @@ def object_in(content: bytes) -> dict[str, Any]:
 def reason_of(exc: requests.RequestException) -> str:
     """Return why a request failed, for an owner."""
     if exc.response is not None:
-        return f"it answered {exc.response.status_code}"
+        return f"it returned {exc.response.status_code}"
     if isinstance(exc, requests.exceptions.SSLError):
         return "its certificate is not valid"
     if isinstance(exc, requests.Timeout):

@@ -112,7 +112,7 @@ def check_client(metadata: ProviderMetadata, *, client_id: str, client_secret: s
             response = session.post(metadata.token_endpoint, data=body, auth=auth)
         error = object_in(response.content).get("error", "")
     except (requests.RequestException, ValueError) as exc:
-        raise SsoError("The provider's token endpoint does not answer as OAuth 2.0 requires.") from exc
+        raise SsoError("The provider's token endpoint does not respond as OAuth 2.0 requires.") from exc
     if response.status_code == 401 or error in ("invalid_client", "unauthorized_client"):
         raise SsoError("The provider does not accept the client ID and the client secret. Copy both again.")
 
@@ -178,7 +178,7 @@ def access_token_in(answer: Any) -> str:
     """Return the access token of a token answer. Raises SsoError."""
     token = answer.get("access_token") if isinstance(answer, dict) else None
     if not isinstance(token, str):
-        raise SsoError("The provider's token endpoint does not answer as OAuth 2.0 requires.")
+        raise SsoError("The provider's token endpoint does not respond as OAuth 2.0 requires.")
     return token
 
 

@@ -35,7 +35,7 @@ class StepSlots:
         """Take a slot. Raises SsoError if none is free within `WAIT_S`, or if too many wait already."""
         with self._changed:
             if not self._is_free(who) and not self._wait_for(who):
-                raise SsoError("Single sign-on is busy, because a provider answers slowly. Try again in a minute.")
+                raise SsoError("Single sign-on is busy, because a provider responds slowly. Try again in a minute.")
             self._running.add(who)
 
     def release(self, who: str) -> None:

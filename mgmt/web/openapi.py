@@ -12,7 +12,7 @@ from mgmt.web.pagination import MAX_LIMIT
 from mgmt.web.problems import MEDIA_TYPE, PROBLEMS
 from mgmt.web.serializers import ProblemOut
 
-LIMIT = OpenApiParameter("limit", int, description=f"Rows in the answer, 1 to {MAX_LIMIT}. Default: {MAX_LIMIT}.")
+LIMIT = OpenApiParameter("limit", int, description=f"Rows in the response, 1 to {MAX_LIMIT}. Default: {MAX_LIMIT}.")
 OFFSET = OpenApiParameter("offset", int, description="Number of messages to skip, such as `next_offset`. Default: 0.")
 RANGE = OpenApiParameter(
     "range", str, enum=list(SPANS), description=f"Time range up to now. Default: `{DEFAULT_SPAN}`."

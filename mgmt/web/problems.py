@@ -279,7 +279,7 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
     "table-unreachable": ProblemType(
         503,
         "The rows of the look-up table cannot be read now",
-        "A pipe writes the table, so its rows are on the hosts of the data plane, and none of them answers. Pipes are "
+        "A pipe writes the table, so its rows are on the hosts of the data plane, and none of them responds. Pipes are "
         "not affected. Try again after Retry-After.",
     ),
     "unavailable": ProblemType(

@@ -12,22 +12,23 @@ import yaml
 _HEAD: Final = """# API
 
 Generated from [openapi.yaml](../openapi.yaml) by `make reference`; do not edit this page. The document has all fields
-of bodies and answers, with their meanings.
+of bodies and responses, with their meanings.
 
 The console and the API read the same queries: a number is the same in both. Pages of the console show the matching call
 under "Show as curl".
 
 - **Sign in** with an [API token](../api-tokens.md), with Basic authentication, or with the session of the console and
-  `X-CSRFToken`. A row of another tenant is answered with 404, as a missing one is. `role-too-low` (403) names the role
+  `X-CSRFToken`. A row of another tenant returns 404, as a missing one does. `role-too-low` (403) names the role
   that an operation needs, and `scope-too-low` the scope.
 - **Errors** are `application/problem+json` (RFC 9457). `code` is stable, and `type` is the URL of its help page.
-- **Parameters** are checked: one that an operation does not have, or a value out of range, is answered with 400.
+- **Parameters** are checked: one that an operation does not have, or a value out of range, is refused with 400.
 - **Pages**: follow `next` until it is null. `limit` is at most 200.
 - **Limits**: 1,200 requests per minute and token, and 1,200 of a user without token; 120 of a user that read messages
   from Kafka (messages and tail), 120 that read the event log, and 20 comparisons of a draft.
-- **Retries**: send `Idempotency-Key` with a POST, such as a UUID, and repeat the request with the same key until it is
-  answered. It changes state once: for 24 hours a repetition gets the first response, with `Idempotent-Replayed: true`.
-  A refused request leaves its key unused; a key with a different request is `idempotency-key-reused` (422).
+- **Retries**: send `Idempotency-Key` with a POST, such as a UUID, and repeat the request with the same key until it
+  gets a response. It changes state once: for 24 hours a repetition gets the first response, with
+  `Idempotent-Replayed: true`. A refused request leaves its key unused; a key with a different request is
+  `idempotency-key-reused` (422).
 - **Units** are in the names: `_us` is microseconds, `_s` seconds, `_bytes` bytes. Times are UTC. A `minute` is the
   number of minutes since 1970-01-01T00:00Z.
 

@@ -62,9 +62,9 @@ def send_snippets(*, ingest_url: str, key: str = "", sample: str = "") -> list[S
         Snippet(
             "javascript",
             "JavaScript",
-            f'const answer = await fetch("{url}", {{\n  method: "POST",\n'
+            f'const response = await fetch("{url}", {{\n  method: "POST",\n'
             f'  headers: {{ Authorization: `Bearer ${{{script_key}}}`, "Content-Type": "application/json" }},\n'
-            f"  body: JSON.stringify({text}),\n}});\nconsole.log(await answer.json());",
+            f"  body: JSON.stringify({text}),\n}});\nconsole.log(await response.json());",
         ),
         Snippet(
             "url", "URL with the API key, for services without custom headers", _with_key(url, key or KEY_PLACEHOLDER)

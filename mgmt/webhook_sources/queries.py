@@ -83,7 +83,8 @@ GUIDES: Final[Mapping[str, SenderGuide]] = {
         url_first=True,
     ),
     "cloudevents": SenderGuide(
-        "At the sender: enter the URL as the sink, and the secret as its bearer token. Penstock answers the handshake.",
+        "At the sender: enter the URL as the sink, and the secret as its bearer token. Penstock responds to the "
+        "handshake.",
         "a bearer token, if the sender sends one",
     ),
     "none": SenderGuide("At the sender: enter the URL. Anyone who knows it can post events, so keep it secret."),

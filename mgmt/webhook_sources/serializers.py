@@ -9,7 +9,7 @@ from mgmt.models import SourceWebhook
 from mgmt.web.parsers import StrictSerializer
 from mgmt.webhook_sources.queries import place_words, preset_of
 
-PRESET_HELP = "Kind of sender: how its requests are verified and answered, and where they name an event."
+PRESET_HELP = "Kind of sender: how its requests are verified, which response they get, and where they name an event."
 HEADERS_HELP = "Names of request headers that events keep as `meta.headers`, besides those of the preset; at most 20."
 
 
@@ -24,7 +24,7 @@ class WebhookIn(StrictSerializer):
         allow_blank=True,
         trim_whitespace=False,
         help_text="Signing secret that the sender shows. Empty keeps the stored ones, if the preset is the same. Until "
-        "a source has one, ingest answers 503 to the sender.",
+        "a source has one, ingest returns 503 to the sender.",
     )
     headers = serializers.ListField(
         child=serializers.CharField(max_length=64), max_length=20, required=False, default=list, help_text=HEADERS_HELP

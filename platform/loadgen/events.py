@@ -126,7 +126,7 @@ class EventSender:
         now_s, limit_s = time.monotonic(), self._refused_limit_s
         is_refused = 400 <= status < 500 and status != 429
         if limit_s is not None and is_refused and now_s - post.since_s > limit_s:
-            raise LoadRefusedError(f"ingest keeps answering {status} to event {post.numbers[0]}: see its log")
+            raise LoadRefusedError(f"ingest keeps returning {status} for event {post.numbers[0]}: see its log")
         self._plan.again(post, now_s + (self._refused_retry_s if status else RETRY_S))
 
 
@@ -139,5 +139,5 @@ def _replies(status: int, body: bytes, count: int) -> list[EventReply]:
     for item in items:
         item.status = item.status or status
     if len(items) != count:
-        raise LoadRefusedError(f"ingest answered {len(items)} verdicts to {count} events")
+        raise LoadRefusedError(f"ingest returned {len(items)} results for {count} events")
     return items

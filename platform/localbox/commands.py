@@ -87,7 +87,7 @@ def _mirror_summary(settings: BoxSettings) -> str:
         cluster = MirrorCluster(mirror_addresses(settings.env).standby)
         return cluster.read_records().summary(time.time_ns() // 1_000)
     except KafkaException as exc:
-        return f"the standby cluster does not answer: {first_line(exc)}"
+        return f"the standby cluster does not respond: {first_line(exc)}"
     except ValueError as exc:
         return str(exc)
 

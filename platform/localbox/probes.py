@@ -82,7 +82,7 @@ def http_ready(url: str, who: str = "") -> str | None:
         text = body.decode(errors="replace")
         if response.status != 200:
             return f"{response.status} {text}"
-        return None if who in text else f"{who} has not answered yet"
+        return None if who in text else f"{who} has not responded yet"
     except (OSError, http.client.HTTPException) as exc:
         return _short(exc)
     finally:

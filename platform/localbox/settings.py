@@ -100,7 +100,7 @@ VARIABLES: Final = (
     Variable("PENSTOCK_POSTGRES_PASSWORD", "", "of the Postgres in containers, from its first start; has no default"),
     Variable("PENSTOCK_WEB_HOST", "127.0.0.1", "address on which the pages are served"),
     Variable("PENSTOCK_WEB_URL", "", "how browsers reach the pages; follows host and port"),
-    Variable("PENSTOCK_ALLOWED_HOSTS", "", "host names that pages answer to, comma-separated"),
+    Variable("PENSTOCK_ALLOWED_HOSTS", "", "host names at which pages are served, comma-separated"),
     Variable(
         "PENSTOCK_TRUSTED_PROXIES",
         "",

@@ -56,7 +56,7 @@ class Connection:
         response = self.retried(lambda: operation(*args, client=self.client, **kwargs))
         if response.parsed is None and response.status_code != 204:
             raise CliError(
-                "the answer is not the one of this API", hint="Check the URL, and the release of the server."
+                "the response is not the one of this API", hint="Check the URL, and the release of the server."
             )
         return response.parsed
 
@@ -68,7 +68,7 @@ class Connection:
             except httpx.TransportError as exc:
                 raise unreachable(self.profile.url, exc) from exc
             except (KeyError, TypeError, ValueError) as exc:
-                reason = f"the answer of {self.profile.url} is not the one of this API"
+                reason = f"the response of {self.profile.url} is not the one of this API"
                 raise CliError(
                     reason, hint="Check the URL, and that the server has the release of this command."
                 ) from exc
@@ -117,7 +117,7 @@ def problem_of(status: int, body: bytes) -> ApiProblemError:
             f"{one.get('pointer') or one.get('parameter', '')}: {one['detail']}" for one in problem.get("errors", [])
         ]
     except (ValueError, KeyError, TypeError, AttributeError):
-        detail, name, fields = f"the server answered {status} without a reason", "", []
+        detail, name, fields = f"the server returned {status} without a reason", "", []
     text = detail.rstrip(".") + (f" ({'; '.join(fields)})" if fields and name != "parameter-invalid" else "")
     text += f" [{name or status}]"
     return ApiProblemError(text, status=status, problem=name, code=_exit_code(status), hint=_HINTS.get(name, ""))

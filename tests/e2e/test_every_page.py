@@ -111,7 +111,7 @@ def _wait_for_the_ledger(chrome: Browser, scene: Scene) -> None:
     context = chrome.new_context(storage_state=sign_in(chrome, scene.base, "alice", scene.password))
     page = context.new_page()
     page.goto(scene.base)
-    expect(page.locator("#undelivered")).to_contain_text("answered 401", timeout=IN_LEDGER_MS)
+    expect(page.locator("#undelivered")).to_contain_text("returned 401", timeout=IN_LEDGER_MS)
     expect(page.locator("#undelivered")).to_contain_text("refunds", timeout=IN_LEDGER_MS)
     context.close()
 
@@ -243,7 +243,7 @@ def test_forms_work_without_javascript(chrome: Browser, scene: Scene):
     page.get_by_role("link", name="Attempts", exact=True).click()
     page.get_by_label("Outcome").select_option("dead")
     page.get_by_role("button", name="Filter").click()
-    expect(page.locator("#attempts tbody tr").first).to_contain_text("Answered 401")
+    expect(page.locator("#attempts tbody tr").first).to_contain_text("Returned 401")
     context.close()
 
 

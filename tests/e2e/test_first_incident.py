@@ -71,8 +71,8 @@ def see_it_delivered(page: Page) -> None:
 def find_the_cause(page: Page) -> None:
     """Open the alert from the bell, then the destination, its held messages, and the alert again."""
     page.get_by_role("link", name=BELL).click()
-    expect(page.locator("#list")).to_contain_text("main: answered 401", timeout=TOLD_MS)
-    page.locator("#list tbody th a", has_text="main: answered 401").click()
+    expect(page.locator("#list")).to_contain_text("main: returned 401", timeout=TOLD_MS)
+    page.locator("#list tbody th a", has_text="main: returned 401").click()
     expect(page.locator("#alert-now")).to_contain_text("401 and 403 point to credentials")
     page.get_by_role("button", name="Acknowledge").click()
     expect(page.locator("#alert-now")).to_contain_text("acknowledged")
@@ -81,7 +81,7 @@ def find_the_cause(page: Page) -> None:
     page.get_by_role("link", name="Held", exact=True).first.click()
     expect(page.locator("#held tbody tr")).to_contain_text("Resume and release", timeout=TOLD_MS)
     page.get_by_role("link", name=BELL).click()
-    page.locator("#list tbody th a", has_text="main: answered 401").click()
+    page.locator("#list tbody th a", has_text="main: returned 401").click()
 
 
 def see_nothing_left(page: Page) -> None:

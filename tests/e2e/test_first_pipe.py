@@ -90,11 +90,11 @@ def test_newcomer_tests_plans_creates_and_follows_the_first_event_within_five_mi
     use_echo(page, whole_box, "sales", 2)
 
     receiver.answers["/books"] = 401
-    stage = try_destination(page, "books", "Answered 401")
+    stage = try_destination(page, "books", "Returned 401")
     expect(stage.locator(".tried")).to_contain_text("this failure is final")
     receiver.answers["/books"] = status(200, body=b"thank you")
-    expect(try_destination(page, "books", "Answered 200").locator(".tried")).to_contain_text("thank you")
-    expect(try_destination(page, "sales", "Answered 200").locator(".tried")).to_contain_text("Nothing is stored")
+    expect(try_destination(page, "books", "Returned 200").locator(".tried")).to_contain_text("thank you")
+    expect(try_destination(page, "sales", "Returned 200").locator(".tried")).to_contain_text("Nothing is stored")
     assert {one.headers["penstock-test"] for one in receiver.got["/books"]} == {"1"}
 
     page.get_by_role("button", name="Preview plan").click()
@@ -126,16 +126,16 @@ def test_pages_of_the_first_five_minutes_are_clean(
     page.get_by_label("Pipe name").fill("looked at")
     receiver.answers["/books"] = status(401, body=b'{"error": "no such <key>"}')
     page.get_by_label("URL of destination 1").fill(receiver.url("/books"))
-    try_destination(page, "books", "Answered 401")
+    try_destination(page, "books", "Returned 401")
     use_echo(page, whole_box, "sales", 2)
-    try_destination(page, "sales", "Answered 200")
+    try_destination(page, "sales", "Returned 200")
     pictures(page, complaints, INTO, "new-tried")
     page.get_by_role("button", name="Preview plan").click()
     expect(page.get_by_role("heading", name="Plan: looked at")).to_be_visible()
     pictures(page, complaints, INTO, "plan")
     page.get_by_role("button", name="Back to editing").click()
     expect(page.get_by_label("URL of destination 1")).to_have_value(receiver.url("/books"))
-    expect(stage_of(page, "books").locator(".tried")).to_contain_text("Answered 401")
+    expect(stage_of(page, "books").locator(".tried")).to_contain_text("Returned 401")
     page.context.close()
     assert not complaints.found, "\n".join(complaints.found)
 
@@ -153,7 +153,7 @@ def test_first_five_minutes_work_by_forms_without_javascript(
     page.get_by_role("button", name="Send test request to chat").click()
     with page.expect_popup() as opened:
         page.get_by_role("link", name="Refresh").click()
-    reload_until(opened.value, ".tried", "Answered 200", ANSWERED_MS)
+    reload_until(opened.value, ".tried", "Returned 200", ANSWERED_MS)
     page.get_by_role("button", name="Preview plan").click()
     page.get_by_role("button", name="Create pipe").click()
     expect(page.get_by_role("heading", name="without a script created")).to_be_visible()

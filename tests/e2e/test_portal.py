@@ -115,7 +115,7 @@ def test_customer_corrects_the_url_in_a_frame_and_redrives(whole_box: Box, chrom
         complaints.watch(page)
         page.goto(host)
         frame = page.frame_locator("iframe")
-        expect(frame.locator("main")).to_contain_text("Answered 404", timeout=SHOWN_MS)
+        expect(frame.locator("main")).to_contain_text("Returned 404", timeout=SHOWN_MS)
         look(in_every(EVERY, {"portal": portal}), complaints, session=None, into=ROOT / "var" / "look")
         check_sizes(page, complaints)
 

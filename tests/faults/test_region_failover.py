@@ -107,7 +107,7 @@ def test_killed_cluster_is_replaced_within_a_minute_and_unmirrored_events_are_na
 
         planned = link.region("failover", "--dry-run")
         assert planned.returncode == 0, planned.stderr
-        assert "does not answer" in planned.stdout
+        assert "does not respond" in planned.stdout
         assert link.records().promotion is None, "a plan changes nothing"
         done = link.region("failover")
         assert done.returncode == 0, done.stderr

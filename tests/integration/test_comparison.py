@@ -134,7 +134,7 @@ def test_records_past_the_retention_time_or_the_end_are_left_out(cell: Cell):
 def test_nothing_read_in_time_is_an_error_and_not_an_empty_result(cell: Cell, monkeypatch: pytest.MonkeyPatch):
     (offset,) = cell.store(cell.ours, b"1")
     monkeypatch.setattr(records, "READ_S", 0.0)
-    with pytest.raises(RecordUnavailableError, match="the brokers do not answer"):
+    with pytest.raises(RecordUnavailableError, match="the brokers do not respond"):
         bodies_at(cell, {0: [offset]})
 
 

@@ -225,7 +225,7 @@ def test_page_shows_the_journey_and_where_a_lost_message_was_seen_last(story: St
     assert "delivered to 1 of 2" in page
     assert "rule 2" in page
     assert "The transmit lanes passed its offset without reading it." in page
-    assert "Answered 503" in page
+    assert "Returned 503" in page
     assert "ring twice" in page
 
 

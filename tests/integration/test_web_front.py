@@ -139,7 +139,7 @@ def test_requests_beyond_the_queue_are_refused_at_once(
 def test_readiness_probe_reports_unavailable_postgres(tmp_path: Path):
     away = {"DATABASE_URL": f"postgresql://x@127.0.0.1:{free_ports(1)[0]}/x"}
     with serving(*FRONT, log=tmp_path / "front.log", env=away, ready="/livez") as front:
-        assert front.get("/readyz") == (503, b"Postgres does not answer\n")
+        assert front.get("/readyz") == (503, b"Postgres does not respond\n")
         assert front.get("/livez")[0] == 200
 
 

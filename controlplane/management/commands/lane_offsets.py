@@ -43,7 +43,7 @@ class Command(BaseCommand):
         except OffsetRefusedError as exc:
             raise CommandError(str(exc)) from exc
         except KafkaException as exc:
-            raise CommandError(f"Kafka does not answer as expected: {exc.args[0].str()}") from exc
+            raise CommandError(f"Kafka does not respond as expected: {exc.args[0].str()}") from exc
         self.stdout.write(
             f"{old.group} continues {options['partition']} at {options['offset']} instead of {old.committed}"
         )

@@ -211,9 +211,9 @@ def _plan(state: RegionState, active: MirrorCluster, standby: MirrorCluster) -> 
 def _activity(state: RegionState) -> str:
     active = state.active
     if not active.is_up:
-        return "does not answer"
+        return "does not respond"
     if active.error:
-        return f"answers with an error: {active.error}"
+        return f"responds with an error: {active.error}"
     return "no process writes to it" if active.is_quiet else "in use"
 
 

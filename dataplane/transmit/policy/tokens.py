@@ -92,14 +92,14 @@ class OAuthTokens:
 def read_token(status: int, body: bytes) -> tuple[str, float]:
     """Return the token and its life in seconds. Raises TokenError if the answer holds no usable token."""
     if status != 200:
-        raise TokenError(f"the token endpoint answered {status}" if status else "the token endpoint did not answer")
+        raise TokenError(f"the token endpoint returned {status}" if status else "the token endpoint did not respond")
     try:
         answer: Any = decode_json(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-        raise TokenError("the token endpoint's answer is not JSON") from exc
+        raise TokenError("the token endpoint's response is not JSON") from exc
     token = answer.get("access_token") if isinstance(answer, dict) else None
     if not isinstance(token, str) or not token or not all("!" <= c <= "~" for c in token):
-        raise TokenError("the token endpoint's answer has no access_token that can be sent")
+        raise TokenError("the token endpoint's response has no access_token that can be sent")
     if str(answer.get("token_type", "bearer")).lower() != "bearer":
         raise TokenError("the token endpoint's token_type is not bearer")
     life_s = answer.get("expires_in", DEFAULT_LIFE_S)

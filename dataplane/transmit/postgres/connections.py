@@ -105,7 +105,7 @@ class _LimitedConnection(AsyncConnection[Any]):
             fileno, wanted = next(steps)
             while True:
                 if _received_bytes(fileno) > MOST_GREETING_BYTES:
-                    raise ConnectFailedError(TOO_LONG, "the answer is too long")
+                    raise ConnectFailedError(TOO_LONG, "the response is too long")
                 fileno, wanted = steps.send((yield fileno, wanted))
         except StopIteration as exc:
             made: Self = exc.value

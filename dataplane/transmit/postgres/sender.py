@@ -190,10 +190,10 @@ async def _watch(insertion: "Insertion", connection: "DatabaseConnection", limit
         if connection.link.closed:
             return
         if connection.received_bytes() - before > MAX_RECEIVED_BYTES:
-            insertion.loss = (TOO_LONG, "the answer is too long")
+            insertion.loss = (TOO_LONG, "the response is too long")
             break
     else:
-        insertion.loss = (TIMEOUT, "no answer in time; the rows may be stored")
+        insertion.loss = (TIMEOUT, "no response in time; the rows may be stored")
     connection.abort()
 
 

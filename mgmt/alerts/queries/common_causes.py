@@ -56,9 +56,9 @@ class CommonCause:
 
     @property
     def words(self) -> str:
-        """The failure as a phrase: `api.example.com answers 503`."""
+        """The failure as a phrase: `api.example.com returns 503`."""
         if self.failure.status:
-            return f"{self.failure.host} answers {self.failure.status}"
+            return f"{self.failure.host} returns {self.failure.status}"
         return f"{self.failure.host}: {cause_in_words(self.failure.cause)}"
 
     @property

@@ -167,7 +167,7 @@ def _why_refused(alert: Alert, now: datetime) -> str:
     last = tries.filter(outcome__in=_JUDGED).order_by("-at").first()
     if last is not None:
         return f"{last.reason or last.outcome}"
-    return f"no answer within {PROBE_FOR.seconds} s" if now > began + PROBE_FOR else ""
+    return f"no response within {PROBE_FOR.seconds} s" if now > began + PROBE_FOR else ""
 
 
 @transaction.atomic

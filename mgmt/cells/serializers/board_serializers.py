@@ -46,7 +46,7 @@ class AffectedAlertOut(serializers.Serializer[Any]):
 class CommonCauseOut(serializers.Serializer[Any]):
     """One failure at the same host for several tenants."""
 
-    words = serializers.CharField(help_text="The failure as a phrase, such as `api.example.com answers 503`.")
+    words = serializers.CharField(help_text="The failure as a phrase, such as `api.example.com returns 503`.")
     cause = serializers.CharField(source="failure.cause")
     status = serializers.IntegerField(source="failure.status", help_text="HTTP status; 0 without a response.")
     host = serializers.CharField(source="failure.host")
@@ -112,7 +112,7 @@ class ControllerOnBoardOut(serializers.Serializer[Any]):
 
 
 class BrokerOut(serializers.Serializer[Any]):
-    """Kafka broker, as of the last answer."""
+    """Kafka broker, as of the last response."""
 
     id = serializers.IntegerField()
     address = serializers.CharField(help_text="Empty if it was never reachable.")

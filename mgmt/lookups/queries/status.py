@@ -11,7 +11,7 @@ from mgmt.lookups.queries.table_hosts import TableUnreachable, read_state
 from mgmt.models import LookupTable
 
 MOST_S: Final = 3.0  # for the figures of all tables of a list
-SLOW: Final = "Figures of some look-up tables are missing: the hosts of the data plane answer slowly. Reload the page."
+SLOW: Final = "Figures of some look-up tables are missing: the hosts of the data plane respond slowly. Reload the page."
 
 
 @dataclass(frozen=True)

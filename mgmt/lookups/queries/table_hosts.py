@@ -45,7 +45,7 @@ class TableUnreachable(SandboxRefused):
         where = f"look-up table {table.name} cannot be read"
         super().__init__(
             f"The rows of {where} now: a pipe writes them, so they are on the hosts of the data plane, and none of "
-            "these hosts answers. Pipes are not affected. Try again in a few seconds."
+            "these hosts responds. Pipes are not affected. Try again in a few seconds."
             if settings.PENSTOCK_TABLES_HOSTS
             else f"The rows of {where} here: a pipe writes them, so they are on the hosts of the data plane, and this "
             "installation has no address of table queries. Pipes are not affected. Ask its operator for the address."
@@ -121,7 +121,7 @@ def _decoded(table: LookupTable, body: bytes | None, kind: type[_Answer]) -> _An
     try:
         return msgspec.json.decode(body or b"", type=kind)
     except msgspec.DecodeError as exc:  # not the service, or another release of it
-        log.warning("table query answered with an unknown body", table=table.id, reason=str(exc))
+        log.warning("table query returned an unknown body", table=table.id, reason=str(exc))
         raise TableUnreachable(table) from exc
 
 

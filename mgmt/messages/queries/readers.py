@@ -39,7 +39,7 @@ class BrokersUnavailableError(RecordUnavailableError):
     """Kafka does not answer."""
 
     def __init__(self) -> None:
-        super().__init__("the brokers do not answer")
+        super().__init__("the brokers do not respond")
 
 
 class ReadRightMissingError(RecordUnavailableError):

@@ -54,7 +54,7 @@ def _test(request: HttpRequest, tenant: Tenant) -> HttpResponse:
     if values.protocol == SsoConnection.Protocol.SAML:
         note = "The metadata can be used. Nothing was saved. After you save, sign in once to try it."
         return _page(request, tenant, values=values, note=note)
-    note = "The provider answers and accepts the client. Nothing was saved. Enter the client secret again to save it."
+    note = "The provider responds and accepts the client. Nothing was saved. Enter the client secret again to save it."
     return _page(request, tenant, values=values, note=note if values.client_secret else note.partition(" Enter")[0])
 
 

@@ -35,7 +35,7 @@ class Readiness:
         try:
             return await asyncio.wait_for(asyncio.shield(self._probe_result), ANSWER_S)
         except TimeoutError:
-            return "Postgres does not answer"
+            return "Postgres does not respond"
 
     def close(self) -> None:
         """Close the connection and end the thread."""
@@ -52,7 +52,7 @@ class Readiness:
         except psycopg.Error:
             self._drop()
             # A kept connection may be to a server that has restarted since.
-            return self._probe() if kept else "Postgres does not answer"
+            return self._probe() if kept else "Postgres does not respond"
         return ""
 
     def _select(self) -> None:

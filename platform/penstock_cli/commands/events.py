@@ -53,7 +53,7 @@ def send(
 ) -> None:
     """Send events with the API key of a source and print the id of each.
 
-    Events are sent again after 429, 503 or no answer. Exits with 1 if an event was refused; the others are stored.
+    Events are sent again after 429, 503 or no response. Exits with 1 if an event was refused; the others are stored.
     """
     from penstock_cli.run_send import run_send
 
@@ -116,7 +116,7 @@ def listen(
 ) -> None:
     """Forward the events of a pipe to a local server, at least once, and continue after the last one.
 
-    An event is sent again until the server answers 2xx. The position is stored after each, so the same command
+    An event is sent again until the server returns 2xx. The position is stored after each, so the same command
     continues there. Events are those that ingest stored, before any step; masked fields are masked.
     """
     from penstock_cli.run_listen import ListenRequest, run_listen

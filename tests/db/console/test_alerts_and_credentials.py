@@ -35,14 +35,14 @@ def url_of(name: str, alert: Alert) -> str:
 def test_open_alert_is_shown_on_every_page_and_in_the_list(alices: Client, alert: Alert):
     assert ONE_OPEN in alices.get("/").content.decode()
     page = alices.get(reverse("console:alerts")).content.decode()
-    assert "crm: answered 401" in page
+    assert "crm: returned 401" in page
     assert url_of("alert", alert) in page
     assert "No resolved alerts" in alices.get(reverse("console:alerts"), {"state": "resolved"}).content.decode()
 
 
 def test_alert_page_shows_cause_sample_curl_and_remedy(alices: Client, alert: Alert):
     page = alices.get(url_of("alert", alert)).content.decode()
-    assert "crm: answered 401" in page
+    assert "crm: returned 401" in page
     assert "401 and 403 point to credentials" in page
     assert "curl -sS https://crm.example.com/in" in page
     assert "&lt;script&gt;alert(1)" in page

@@ -82,7 +82,7 @@ def test_message_page_shows_its_bin_and_every_attempt(alices: Client, truth: Tru
     page = alices.get(reverse("console:message", args=[truth.pipe.id, "1-0-7"])).content.decode()
     assert row.message_id in page
     assert '<span class="state state-bad">dead</span>' in page
-    assert "Answered 401" in page
+    assert "Returned 401" in page
     assert reverse("console:cause", args=["rejected"]) in page
 
 
@@ -99,7 +99,7 @@ def test_unknown_message_is_not_found(alices: Client, truth: Truth, position: st
 
 def test_destination_page_shows_undelivered_messages_with_their_cause(alices: Client, truth: Truth):
     page = alices.get(reverse("console:destination", args=[truth.pipe.id, "crm"])).content.decode()
-    assert "crm: answered 401" in page
+    assert "crm: returned 401" in page
     assert '<dt>Dead (1 h)</dt><dd class="bad">1</dd>' in page
     assert "with increasing delays for 1" in page
 

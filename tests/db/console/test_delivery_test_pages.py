@@ -127,10 +127,10 @@ def test_saved_destination_is_tested_from_its_page(alices: Client, asked: Destin
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ({"status": 204, "outcome": "delivered"}, ["Answered 204", "would be delivered"]),
+        ({"status": 204, "outcome": "delivered"}, ["Returned 204", "would be delivered"]),
         (
             {"status": 401, "outcome": "dead", "cause": "rejected", "reason": "rejected"},
-            ["Answered 401", "this failure is final", "/help/causes/rejected/", "point to credentials"],
+            ["Returned 401", "this failure is final", "/help/causes/rejected/", "point to credentials"],
         ),
         (
             {"outcome": "recoverable", "cause": "timeout", "reason": "timeout: Operation timed out"},

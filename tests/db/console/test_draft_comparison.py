@@ -233,9 +233,9 @@ def test_unreachable_kafka_is_503_in_the_api_and_a_sentence_in_the_editor(
     fact(live, BUCKET, [(0, 3)])
     answer = compare(api, live, a_spec())
     assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
-    assert answer.json()["detail"] == "The pipe's newest events cannot be read: the brokers do not answer."
+    assert answer.json()["detail"] == "The pipe's newest events cannot be read: the brokers do not respond."
     assert int(answer["Retry-After"]) > 0
-    assert "The newest events cannot be read: the brokers do not answer." in compare_in_editor(alices, live, a_spec())
+    assert "The newest events cannot be read: the brokers do not respond." in compare_in_editor(alices, live, a_spec())
 
 
 # -- limits

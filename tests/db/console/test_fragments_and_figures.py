@@ -83,7 +83,7 @@ def test_part_without_htmx_returns_the_whole_page(browser_of: BrowserOf, alice: 
 def test_home_lists_undelivered_messages_with_cause_and_bin(browser_of: BrowserOf, alice: User, truth: Truth):
     page = plain(browser_of(alice).get("/").content.decode())
     assert "Not delivered" in page
-    assert "crm: answered 401" in page
+    assert "crm: returned 401" in page
     assert "crm: timed out" in page
     assert '<span class="wait">retrying</span>' not in page.split('id="pipes"')[0]
 

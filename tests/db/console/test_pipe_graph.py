@@ -95,7 +95,7 @@ def test_problems_of_a_destination_are_links_to_their_messages_and_alert(alices:
     graph = graph_of(alices, pipe).replace("&amp;", "&")
     links = dict(re.findall(r'<a class="(?:bad|wait)" href="([^"]+)">([^<]+)</a>', graph))
     dead, held = f"/pipes/{pipe.id}/dead/?destination=crm", f"/pipes/{pipe.id}/held/?destination=crm"
-    assert links == {f"/pipes/{pipe.id}/alerts/{alert.id}/": "Answered 401", dead: "20 dead", held: "3 held"}
+    assert links == {f"/pipes/{pipe.id}/alerts/{alert.id}/": "Returned 401", dead: "20 dead", held: "3 held"}
     assert alices.get(dead).content.decode().count("/dead/") >= 20
     assert {alices.get(link).status_code for link in links} == {200}
 

@@ -129,8 +129,8 @@ def test_revision_ramp_scaling_and_alert_have_marks(
         ("ramp", "Ramp of revision 2: 25 % of the keys"),
         ("ramp", "Revision 2 was rolled back"),
         ("scaling", "Cell scaled: 2 to 3 process lanes"),
-        ("alert", "Alert: crm: answered 401"),
-        ("alert", "Resolved: crm: answered 401"),
+        ("alert", "Alert: crm: returned 401"),
+        ("alert", "Resolved: crm: returned 401"),
         ("revision", "Revision 1 is live"),
     ]
     assert f'href="/pipes/{pipe.id}/alerts/{alert.id}/"' in page

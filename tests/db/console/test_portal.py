@@ -87,7 +87,7 @@ def test_customer_sees_the_endpoint_and_nothing_else_of_the_tenant(client: Clien
     assert "Your endpoint Events failed" in shown
     assert "https://crm.example.com/in" in shown
     assert "Redrive 2 events" in shown
-    assert "Answered 404" in shown
+    assert "Returned 404" in shown
     assert "Your last response HTTP/1.1 401 Unauthorized" in shown
     assert "<script>" not in answer.text
     assert shown.count("Redrive") == 1, "failed events of another endpoint are not shown"

@@ -143,7 +143,7 @@ def test_unreachable_brokers_affect_everyone_and_are_listed(admin: Client, pipe_
     assert "penstock.c1.ingest.g1/3" in section(page, "kafka")
     row.state, row.error = "unreachable", "timed out"
     row.save()
-    assert "No broker answers: timed out" in section(admin.get("/staff/board/").text, "problems")
+    assert "No broker responds: timed out" in section(admin.get("/staff/board/").text, "problems")
 
 
 def beat(kind: str, writer: str, at: datetime, state: str = "running") -> None:
@@ -191,7 +191,7 @@ def test_one_failure_of_several_tenants_is_one_row_with_links_to_their_alerts(
     Membership.objects.create(tenant=pipes[0].tenant, user=root, role="viewer")
     page = admin.get("/staff/board/").text
     found = section(page, "causes")
-    assert "api.example.com answers 503 3 3" in found
+    assert "api.example.com returns 503 3 3" in found
     assert "other.example.com" not in found, "one tenant has no common cause"
     links = re.findall(r'href="(/[^"]+)">Tenant (\w)', page)
     assert [name for _, name in links] == ["c", "b", "a"], "the oldest alert first"
@@ -219,7 +219,7 @@ def test_attempts_that_fail_at_one_host_are_common_by_the_response_in_their_samp
         sample = {"status": 503, "answer": f'503\n{{"error": "upstream {number} is down"}}'}
         pipe = pipe_of(name)
         report_condition(report=AlertReport(pipe.id, "crm", "failing", 9, {}, sample), now=timezone.now())  # type: ignore[arg-type]
-    assert "api.example.com answers 503 2 2" in section(admin.get("/staff/board/").text, "causes")
+    assert "api.example.com returns 503 2 2" in section(admin.get("/staff/board/").text, "causes")
 
 
 def test_customer_of_a_common_cause_sees_only_the_own_alert(browser_of: BrowserOf, pipe_of: PipeOf):

@@ -139,7 +139,7 @@ def test_list_does_not_wait_for_slow_hosts_table_by_table(
 
     monkeypatch.setattr(status, "read_state", answer_slowly)
     monkeypatch.setattr(status, "MOST_S", 0.15)
-    assert "hosts of the data plane answer slowly" in text_of(alices, reverse("console:tables"))
+    assert "hosts of the data plane respond slowly" in text_of(alices, reverse("console:tables"))
     assert len(asked) == 2
 
 

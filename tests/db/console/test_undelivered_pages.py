@@ -43,7 +43,7 @@ def rows_of(page: str) -> int:
 def test_dead_page_begins_with_groups_by_cause_and_destination(alices: Client, storm: Pipe):
     page = alices.get(url_of("dead", storm)).content.decode()
     heaps = page.split('id="heaps"')[1].split('id="letters"')[0]
-    assert "Answered 4xx, which is final" in heaps
+    assert "Returned 4xx, which is final" in heaps
     assert f"{url_of('redrive', storm)}?destination=crm&amp;cause=rejected" in heaps
     assert "pipe steps" in heaps
     assert heaps.count("Redrive …") == 2
@@ -90,7 +90,7 @@ def test_dead_letter_page_escapes_the_response_and_says_why_the_body_is_unreadab
     page = alices.get(url_of("dead_letter", storm, letter.id)).content.decode()
     assert "401 Unauthorized" in page
     assert "<script>alert" not in page
-    assert "the brokers do not answer" in page
+    assert "the brokers do not respond" in page
     assert reverse("console:cause", args=["rejected"]) in page
     assert f"{url_of('redrive', storm)}?destination=crm&amp;messages=m1" in page
 
@@ -260,7 +260,7 @@ def test_suspended_destination_shows_cause_and_remedy(alices: Client, storm: Pip
     row = Destination.objects.get()
     change_destination_state(row=row, was=["active"], becomes="suspended", cause="storm", reason="answered 401")
     page = alices.get(url_of("destination", storm, "crm")).content.decode()
-    assert "rejected many messages in a row (answered 401)" in page
+    assert "rejected many messages in a row (returned 401)" in page
     assert reverse("console:cause", args=["storm"]) in page
 
 

@@ -66,7 +66,7 @@ def test_mistake_is_shown_at_its_field_without_the_secret(alices: Client, url: s
 
 def test_missing_secret_is_named_until_it_is_entered(alices: Client, url: str):
     page = plain(alices.post(url, typed(preset="stripe", secret=""), follow=True).text)
-    assert "Signing secret missing Ingest answers 503 to Stripe until you enter it: create a URL" in page
+    assert "Signing secret missing Ingest returns 503 to Stripe until you enter it: create a URL" in page
     page = plain(alices.post(url, typed(preset="stripe"), follow=True).text)
     assert "Signing secret missing" not in page
 

@@ -125,7 +125,7 @@ def test_result_of_a_request_after_the_end_does_not_repeat_it(hook: Receiver, te
     row = Notification.objects.select_related("alert__pipe__tenant", "channel").get()
     assert notices._claim(row, SOON)
     resolve_alert(alert=alert, by=alice, now=SOON)
-    notices._store_result(row, "no answer", SOON)
+    notices._store_result(row, "no response", SOON)
     assert Notification.objects.get(what="opened").state == "failed"
     notices._store_result(row, "", SOON)
     assert Notification.objects.get(what="opened").state == "sent"
@@ -173,7 +173,7 @@ def test_refusal_of_a_chat_is_repeated_and_shown(hook: Receiver, tenant: Tenant,
     hook.answers[CHAT] = 404
     assert send_due(SOON) == 0
     row = Notification.objects.get()
-    assert (row.state, row.error, row.tries) == ("due", "answered 404", 1)
+    assert (row.state, row.error, row.tries) == ("due", "returned 404", 1)
 
 
 def test_chat_at_a_forbidden_address_is_refused(tenant: Tenant, settings: Settings):
@@ -259,7 +259,7 @@ def test_test_message_arrives_once_and_the_page_shows_the_answer(
     client.post(url, {"test": channel.id})
     assert "Test message accepted" not in shown(client), "the answer of the test before"
     assert tasks.test_channels() == "nothing to do"
-    assert "Test failed: answered 410" in shown(client)
+    assert "Test failed: returned 410" in shown(client)
 
 
 @pytest.fixture
@@ -281,7 +281,7 @@ def test_test_of_a_pager_leaves_no_open_incident(hook: Receiver, pager: AlertCha
     assert send_channel_tests(SOON + timedelta(seconds=1)) == 0
     assert actions(hook) == ["trigger", "resolve", "trigger"]
     pager.refresh_from_db()
-    assert pager.test_error == "answered 400"
+    assert pager.test_error == "returned 400"
 
 
 def test_incident_that_may_be_open_is_ended(hook: Receiver, pager: AlertChannel, monkeypatch: pytest.MonkeyPatch):

@@ -43,7 +43,7 @@ def test_cells_of_an_unresponsive_cluster_say_so_and_are_not_submitted_blindly(a
     found = snapshot(away)
     for cell in found.cells:
         assert cell.desired is None
-        assert cell.problem.startswith("waiting for compute: https://127.0.0.1:1 does not answer")
+        assert cell.problem.startswith("waiting for compute: https://127.0.0.1:1 does not respond")
     ready = [structs.replace(cell, bound=True, release="0123456789abcdef") for cell in found.cells]
     assert submitted(structs.replace(found, cells=ready)) == []
     well = [structs.replace(cell, problem="") for cell in ready]
@@ -63,6 +63,6 @@ def test_responsive_cluster_is_no_problem():
 def test_refused_submission_waits_for_the_next_tick_and_says_why(away: Compute):
     hands = Effects(control_settings(), TopicCreator("127.0.0.1:1"), ControlTopic("127.0.0.1:1"), away, {})
     submit(hands, DesiredApplication("a", 1, "k8s://https://127.0.0.1:1", "0123456789abcdef"))
-    assert hands.refused["a"].startswith("waiting for compute: https://127.0.0.1:1 does not answer")
+    assert hands.refused["a"].startswith("waiting for compute: https://127.0.0.1:1 does not respond")
     first, second = snapshot(problems=hands.refused).cells
     assert (first.problem, second.problem) == (hands.refused["a"], "")

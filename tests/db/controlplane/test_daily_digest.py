@@ -65,10 +65,10 @@ def test_digest_lists_active_problems_with_links(channel: AlertChannel, pipe: Pi
     (sent,) = mail.outbox
     assert (sent.to, sent.subject) == (["ops@example.com"], "[Penstock] 5 active problems at Alice's")
     for said in (
-        "orders to crm: answered 401, 3 failures since 2026-11-20 21:00 UTC\n",
+        "orders to crm: returned 401, 3 failures since 2026-11-20 21:00 UTC\n",
         "orders to crm: timed out, 3 failures since 2026-11-20 21:00 UTC; acknowledged",
         "orders to crm: suspended since",
-        "(answered 4xx, which is final); new messages are held",
+        "(returned 4xx, which is final); new messages are held",
         "orders: revision 1 failed: its topics cannot be made",
         "orders: 2 messages lost in the last 24 hours",
         f"/pipes/{pipe.id}/",

@@ -98,7 +98,7 @@ def test_mail_of_a_failing_destination_has_the_ratio_the_oldest_message_and_the_
     (sent,) = mail.outbox
     assert sent.subject == "[Penstock] crm is failing"
     for text in ("6 of the last 8 attempts failed", "3 messages wait", "the oldest since 2026-01-01 11:56 UTC",
-                 "Latest failure: Answered 500"):  # fmt: skip
+                 "Latest failure: Returned 500"):  # fmt: skip
         assert text in sent.body
     assert "release the rest" not in sent.body
 

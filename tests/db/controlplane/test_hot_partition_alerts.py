@@ -215,13 +215,13 @@ def test_alert_says_why_keys_are_unknown_and_names_them_once_they_can_be_read(
     traffic: Traffic, monkeypatch: pytest.MonkeyPatch
 ):
     def away(*_: object) -> list[HeavyKey]:
-        raise RecordUnavailableError("the brokers do not answer")
+        raise RecordUnavailableError("the brokers do not respond")
 
     with monkeypatch.context() as patch:
         patch.setattr("controlplane.observer.hot_partitions.newest_heavy_keys", away)
         for _ in range(4):
             traffic.take(HOT)
-        assert Alert.objects.get().details["keys_unknown"] == "the brokers do not answer"
+        assert Alert.objects.get().details["keys_unknown"] == "the brokers do not respond"
     traffic.take(HOT)
     assert Alert.objects.get().details["keys"] == [{"key": "ann.example@example.com", "share_percent": 86.0}]
 

@@ -134,7 +134,7 @@ def test_alert_is_mailed_once_within_a_minute_and_so_is_its_resolution(pipe: Pip
     assert [send_due(SOON), send_due(SOON)] == [1, 0]
     (message,) = mail.outbox
     assert message.to == ["alice@example.com"]
-    for words in ("orders", "crm", "3 failures", "held; none is lost", "answered 401", "curl -X POST x", alert.id):
+    for words in ("orders", "crm", "3 failures", "held; none is lost", "returned 401", "curl -X POST x", alert.id):
         assert words in message.body, words
     fail(pipe, at=SOON)
     assert send_due(SOON + timedelta(minutes=5)) == 0, "repeated failures send no notice"
@@ -163,7 +163,7 @@ def test_failing_webhook_is_retried_a_bounded_number_of_times(pipe: Pipe, tenant
         send_due(at)
         at += timedelta(days=1)
     notice = Notification.objects.get()
-    assert (notice.state, notice.error, len(hook.got["/"])) == ("failed", "answered 500", MOST_TRIES)
+    assert (notice.state, notice.error, len(hook.got["/"])) == ("failed", "returned 500", MOST_TRIES)
 
 
 def test_webhook_is_not_called_once_its_address_is_forbidden(
@@ -254,7 +254,7 @@ def test_unanswered_probe_ends_automatically(placed: Pipe, alice: UserRow):
     probe_alert(alert=alert, by=alice, now=NOW)
     assert judge_probes(now=NOW + PROBE_FOR + timedelta(seconds=1)) == 1
     alert.refresh_from_db()
-    assert alert.probe_says == "no answer within 120 s"
+    assert alert.probe_says == "no response within 120 s"
 
 
 def test_probe_without_a_message_is_refused(placed: Pipe, alice: UserRow):

@@ -91,7 +91,7 @@ def test_board_has_problems_cells_controllers_brokers_and_the_oldest_message(adm
 
 def test_common_cause_names_host_status_tenants_and_alerts(admin: APIClient, trouble: list[Pipe]):
     (cause,) = got(admin, "common-causes/")
-    assert (cause["words"], cause["tenants"], cause["pipes"]) == ("crm.example.com answers 503", 2, 2)
+    assert (cause["words"], cause["tenants"], cause["pipes"]) == ("crm.example.com returns 503", 2, 2)
     assert {alert["pipe"] for alert in cause["alerts"]} == {pipe.id for pipe in trouble}
     assert {alert["tenant_name"] for alert in cause["alerts"]} == {"Alice's", "Other"}
 

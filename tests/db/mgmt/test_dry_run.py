@@ -112,7 +112,7 @@ def test_dry_run_without_event_reads_the_pipes_newest_one_at_its_ledger_position
     assert last_place(pipe) == UnitPosition(1, 3, 7)
     answer = post(alices, spec=a_spec(), pipe=pipe.id)
     assert answer.status_code == 503
-    assert answer.json()["detail"] == "The pipe's newest event cannot be read: the brokers do not answer."
+    assert answer.json()["detail"] == "The pipe's newest event cannot be read: the brokers do not respond."
 
 
 def place_of_pipe(pipe: Pipe) -> None:

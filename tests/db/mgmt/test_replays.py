@@ -360,7 +360,7 @@ def test_number_of_repeated_events_is_limited(live: Pipe, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("error", "advice"),
     [
-        (BrokersUnavailableError(), "the brokers do not answer. Try again."),
+        (BrokersUnavailableError(), "the brokers do not respond. Try again."),
         (ReadRightMissingError(), "contact the operator of this installation."),
     ],
 )

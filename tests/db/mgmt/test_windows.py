@@ -78,7 +78,7 @@ def test_unreachable_brokers_are_a_503_and_reported_on_the_page(
     assert as_user(alice).get(f"/api/v1/pipes/{windowed.id}/windows/by-shop/?by=berlin").status_code == 503
     client.force_login(alice)
     page = client.get(f"/pipes/{windowed.id}/windows/?window=by-shop&by=berlin").content.decode()
-    assert "The current values are not available: the brokers do not answer." in page
+    assert "The current values are not available: the brokers do not respond." in page
 
 
 def test_page_shows_each_window_with_its_key_and_late_events(windowed: Pipe, alice: User, client: Client):

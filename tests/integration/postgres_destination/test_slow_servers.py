@@ -43,7 +43,7 @@ def test_server_that_never_stops_answering_is_cut_off(sender: PostgresSender, to
         flooding = changed(to, port=listener.getsockname()[1], sslmode="disable")
         answer = insert(sender, flooding, row(1), timeout_ms=20_000)
     assert answer.verdict is not None
-    assert (answer.verdict.cause, answer.message) == (Cause.PROTOCOL, "the answer is too long")
+    assert (answer.verdict.cause, answer.message) == (Cause.PROTOCOL, "the response is too long")
     assert sum(sent) < GIGABYTE / 4
 
 
@@ -56,7 +56,7 @@ def test_server_that_never_stops_answering_before_it_is_ready_is_cut_off(
         flooding = changed(to, port=listener.getsockname()[1], sslmode="disable")
         answer = insert(sender, flooding, row(1), timeout_ms=20_000)
     assert answer.verdict is not None
-    assert (answer.verdict.cause, answer.message) == (Cause.PROTOCOL, "the answer is too long")
+    assert (answer.verdict.cause, answer.message) == (Cause.PROTOCOL, "the response is too long")
     assert sum(sent) < GIGABYTE / 4
 
 

@@ -71,7 +71,7 @@ def test_every_verdict_cause_and_every_bin_has_a_sentence():
 
 def test_problem_is_named_by_the_response_status_or_else_by_its_cause():
     said = {"bin_": "dead", "where": "crm", "cause": "rejected", "reason": "rejected"}
-    assert problem_in_words(**said, status=401) == "crm: answered 401"
+    assert problem_in_words(**said, status=401) == "crm: returned 401"
     assert problem_in_words(**said | {"cause": "", "reason": "timeout"}, status=0) == "crm: timed out"
 
 
@@ -95,7 +95,7 @@ def test_attempt_without_a_response_has_no_first_byte():
     ("reason", "status", "words", "detail"),
     [
         ("connect: Failed to connect to 127.0.0.1:9", 0, "No connection", "Failed to connect to 127.0.0.1:9"),
-        ("server-error: answered 503", 503, "Answered 503", ""),
+        ("server-error: answered 503", 503, "Returned 503", ""),
         ("expired", 503, "Not delivered within the retry period", ""),
         ("something new: told in full", 0, "something new: told in full", ""),
         ("", 204, "", ""),

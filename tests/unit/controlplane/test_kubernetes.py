@@ -140,13 +140,13 @@ def test_refusal_reports_the_request_and_the_reason(there: KubernetesCluster):
 def test_server_with_an_untrusted_certificate_does_not_get_the_token(there: KubernetesCluster, tmp_path: Path):
     with cluster(_folder(tmp_path / "other")) as other:
         stranger = ApiServer(other.api.url, there.api.account)
-        with pytest.raises(ComputeError, match=r"does not answer: .*CERTIFICATE_VERIFY_FAILED"):
+        with pytest.raises(ComputeError, match=r"does not respond: .*CERTIFICATE_VERIFY_FAILED"):
             stranger.get("/apis")
         assert other.calls == []
 
 
 def test_unreachable_server_is_a_compute_error(there: KubernetesCluster):
-    with pytest.raises(ComputeError, match="does not answer"):
+    with pytest.raises(ComputeError, match="does not respond"):
         ApiServer("https://127.0.0.1:1", there.api.account).get("/apis")
 
 

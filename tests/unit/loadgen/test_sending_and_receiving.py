@@ -86,7 +86,7 @@ def test_request_without_an_answer_ends_after_the_timeout(ingest: Receiver, monk
 
 def test_sender_fails_if_ingest_keeps_refusing(ingest: Receiver):
     ingest.answers["/v1/events"] = 403
-    with pytest.raises(LoadRefusedError, match="keeps answering 403 to event 0"):
+    with pytest.raises(LoadRefusedError, match="keeps returning 403 for event 0"):
         send(ingest, count=1, refused_limit_s=0.05, refused_retry_s=0.1)
 
 

@@ -22,8 +22,8 @@ def problem(bin_: str, status: int = 503) -> UndeliveredCause:
     [
         ("active", False, False, [], "Healthy", "All events are delivered."),
         ("active", False, True, [], "Recovering", "some may still wait"),
-        ("active", False, False, ["retrying"], "Not everything is delivered", "Answered 503. They are retried"),
-        ("active", False, True, ["retrying"], "Failing", "Answered 503. Failed events are retried."),
+        ("active", False, False, ["retrying"], "Not everything is delivered", "Returned 503. They are retried"),
+        ("active", False, True, ["retrying"], "Failing", "Returned 503. Failed events are retried."),
         ("active", False, False, ["dead", "retrying"], "Events failed", "then redrive the failed events"),
         ("active", True, False, [], "Paused by your provider", "delivered later"),
         ("paused", True, True, ["held"], "Paused", "after you resume"),

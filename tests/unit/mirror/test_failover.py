@@ -60,7 +60,7 @@ def changed(**changes: Any) -> dict[str, Any]:
         pytest.param({"active": QUIET}, "", id="planned, and everything is mirrored"),
         pytest.param(changed(is_quiet=False), "processes write to the active cluster", id="in use"),
         pytest.param(changed(behind=3), "3 messages", id="planned too early"),
-        pytest.param(changed(error="no leader"), "answers with an error: no leader", id="one partition has no leader"),
+        pytest.param(changed(error="no leader"), "responds with an error: no leader", id="one partition has no leader"),
         pytest.param(changed(id="C"), "not the cluster that was mirrored", id="another cluster"),
         pytest.param(changed(has_ingest=False), "no ingest topics", id="empty"),
         pytest.param({"active": QUIET} | reported(state="waiting"), "does not copy: waiting", id="planned, no mirror"),

@@ -104,7 +104,7 @@ def test_another_time_is_refused(text: str):
             "No [role-too-low]. Ask an owner of the tenant for the role.",
             ExitCode.REFUSED,
         ),
-        (502, "<html>", "the server answered 502 without a reason [502]", ExitCode.UNAVAILABLE),
+        (502, "<html>", "the server returned 502 without a reason [502]", ExitCode.UNAVAILABLE),
         (429, {"detail": "Slow.", "code": "throttled"}, "Slow [throttled]", ExitCode.UNAVAILABLE),
     ],
 )

@@ -43,7 +43,7 @@ func (e *EventRefusedError) Error() string {
 	return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Detail)
 }
 
-// EventNotStoredError says that no attempt had a final answer. The event may be stored; send it again with the same id.
+// EventNotStoredError says that no attempt had a final response. The event may be stored; send it again with the same id.
 type EventNotStoredError struct {
 	EventID string
 	Reason  string
@@ -270,7 +270,7 @@ func (s *BatchSender) deliver(batch []*PendingEvent) {
 			again = append(again, one)
 			reason = fmt.Sprintf("%d: %s", result.Status, result.Detail)
 			if result.Status == 0 {
-				reason = "no answer: " + result.Detail
+				reason = "no response: " + result.Detail
 			}
 		}
 		batch = again

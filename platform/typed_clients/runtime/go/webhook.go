@@ -15,7 +15,7 @@ import (
 
 const toleranceS = 300 // between the receiver's clock and the signed time
 
-// ErrSignatureInvalid says that a request is not a delivery by the holder of the secret, or is too old. Answer 401.
+// ErrSignatureInvalid says that a request is not a delivery by the holder of the secret, or is too old. Return 401.
 var ErrSignatureInvalid = errors.New("the signature is not valid")
 
 // VerifiedDelivery is a delivery whose signature is valid.

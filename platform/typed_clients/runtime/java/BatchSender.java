@@ -87,7 +87,7 @@ public final class BatchSender implements AutoCloseable {
         }
     }
 
-    /** No attempt had a final answer. The event may be stored; send it again with the same id. */
+    /** No attempt had a final response. The event may be stored; send it again with the same id. */
     public static final class EventNotStoredException extends EventException {
         private static final long serialVersionUID = 1L;
 
@@ -283,7 +283,7 @@ public final class BatchSender implements AutoCloseable {
                 int status = result.get("status") instanceof Number number ? number.intValue() : 0;
                 if (isRetried(status)) {
                     again.add(batch.get(place));
-                    reason = (status == 0 ? "no answer" : status) + ": " + textOf(result, "detail");
+                    reason = (status == 0 ? "no response" : status) + ": " + textOf(result, "detail");
                 } else {
                     settle(batch.get(place), status, result);
                 }
@@ -337,7 +337,7 @@ public final class BatchSender implements AutoCloseable {
             return new Answer(response.statusCode(), Json.parse(response.body()), wait);
         } catch (InvalidValueException error) {
             boolean isSuccess = response.statusCode() / 100 == 2; // of a proxy, or cut off
-            return new Answer(isSuccess ? 0 : response.statusCode(), Map.of("detail", "the answer is not JSON"), wait);
+            return new Answer(isSuccess ? 0 : response.statusCode(), Map.of("detail", "the response is not JSON"), wait);
         }
     }
 

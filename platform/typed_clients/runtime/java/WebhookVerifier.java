@@ -26,7 +26,7 @@ public final class WebhookVerifier {
     private static final byte[] ED25519_HEAD = {0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00};
     private final List<Check> checks = new ArrayList<>();
 
-    /** The request is not a delivery by the holder of the secret, or is too old. Answer 401. */
+    /** The request is not a delivery by the holder of the secret, or is too old. Return 401. */
     public static final class SignatureInvalidException extends Exception {
         private static final long serialVersionUID = 1L;
 

@@ -45,7 +45,7 @@ class EventRefusedError(Exception):
 
 
 class EventNotStoredError(Exception):
-    """No attempt had a final answer. The event may be stored; send it again with the same id."""
+    """No attempt had a final response. The event may be stored; send it again with the same id."""
 
     def __init__(self, event_id: str, reason: str) -> None:
         super().__init__(reason)
@@ -222,7 +222,7 @@ class BatchSender:
             for one, result in zip(batch, results, strict=True):
                 if _is_retried(int(result.get("status", 0))):
                     again.append(one)
-                    reason = f"{result.get('status') or 'no answer'}: {result.get('detail', '')}"
+                    reason = f"{result.get('status') or 'no response'}: {result.get('detail', '')}"
                 else:
                     self._settle_one(one, result)
             batch = again
@@ -283,5 +283,5 @@ def _answer_of(status: int, body: bytes, headers: Message) -> _Answer:
     except ValueError:
         decoded = None
     if decoded is None and 200 <= status < 300:
-        return _Answer(0, {"detail": "the answer is not JSON"})  # of a proxy, or cut off
+        return _Answer(0, {"detail": "the response is not JSON"})  # of a proxy, or cut off
     return _Answer(status, decoded, float(retry_after) if retry_after.isdecimal() else 0.0)

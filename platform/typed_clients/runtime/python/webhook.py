@@ -12,7 +12,7 @@ TOLERANCE_S = 300  # between the receiver's clock and the signed time
 
 
 class SignatureInvalidError(Exception):
-    """The request is not a delivery by the holder of the secret, or is too old. Answer 401."""
+    """The request is not a delivery by the holder of the secret, or is too old. Return 401."""
 
 
 @dataclass(frozen=True, slots=True)

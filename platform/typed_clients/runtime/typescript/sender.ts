@@ -28,7 +28,7 @@ export class EventRefusedError extends Error {
   }
 }
 
-/** No attempt had a final answer. The event may be stored; send it again with the same id. */
+/** No attempt had a final response. The event may be stored; send it again with the same id. */
 export class EventNotStoredError extends Error {
   override name = "EventNotStoredError";
 
@@ -213,7 +213,7 @@ export class BatchSender {
           this.settle(one, result);
           return false;
         }
-        reason = `${result.status || "no answer"}: ${String(result.detail ?? "")}`;
+        reason = `${result.status || "no response"}: ${String(result.detail ?? "")}`;
         return true;
       });
       if (batch.length === 0) return;
@@ -234,7 +234,7 @@ export class BatchSender {
       const retryAfterMs = /^\d{1,9}$/.test(retryAfter) ? Math.min(Number(retryAfter) * 1_000, MAX_RETRY_AFTER_MS) : 0;
       const decoded = decodedJson(text);
       if (decoded === undefined && response.ok) {
-        return { status: 0, body: { detail: "the answer is not JSON" }, retryAfterMs }; // of a proxy, or cut off
+        return { status: 0, body: { detail: "the response is not JSON" }, retryAfterMs }; // of a proxy, or cut off
       }
       return { status: response.status, body: decoded, retryAfterMs };
     } catch (error) {

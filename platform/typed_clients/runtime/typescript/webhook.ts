@@ -2,7 +2,7 @@
 
 const TOLERANCE_S = 300; // between the receiver's clock and the signed time
 
-/** The request is not a delivery by the holder of the secret, or is too old. Answer 401. */
+/** The request is not a delivery by the holder of the secret, or is too old. Return 401. */
 export class SignatureInvalidError extends Error {
   override name = "SignatureInvalidError";
 }

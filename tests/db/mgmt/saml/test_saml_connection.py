@@ -31,7 +31,7 @@ def test_metadata_is_read_by_its_url_through_the_guard(
     assert (connection.issuer, connection.sso_url) == (idp.entity_id, f"{idp.url}/sign-in")
     assert connection.client_secret == ""
     rotate_secrets()
-    with pytest.raises(SsoError, match="it answered 404"):
+    with pytest.raises(SsoError, match="it returned 404"):
         run_test(tenant=tenant, values=settings_of(idp, metadata_url=f"{idp.url}/none"), now=timezone.now())
     with_password = idp.entity_id.replace("//", "//user:secret@")
     with pytest.raises(InvalidValue, match="without user name and password"):

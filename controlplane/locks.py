@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 
 class TaskWaitingError(Exception):
-    """The task can do nothing until another service answers; its text names the service."""
+    """The task can do nothing until another service responds; its text names the service."""
 
 
 def try_lock(name: str) -> bool:

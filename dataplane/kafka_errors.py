@@ -1,4 +1,4 @@
-"""Errors in Kafka's answers about partitions, for the planes that ask for offsets."""
+"""Errors in Kafka's responses about partitions, for the planes that ask for offsets."""
 
 from collections.abc import Iterable
 from typing import Final

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class ComputeError(Exception):
-    """The compute platform does not answer, or refuses the request; retry later."""
+    """The compute platform does not respond, or refuses the request; retry later."""
 
 
 class DesiredApplication(Struct, frozen=True):

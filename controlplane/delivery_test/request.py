@@ -1,4 +1,4 @@
-"""Build a test request, and judge its answer by the rules of transmit. Pure."""
+"""Build a test request, and judge its response by the rules of transmit. Pure."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -44,7 +44,7 @@ def http_request_of(request: DeliveryTestRequest, secrets: OpenedSecrets, now_s:
 
 
 def result_of(answer: HttpResponse, to: HttpDestination, secrets: Iterable[str]) -> dict[str, Any]:
-    """Return the row's fields for an answer: the outcome that a message would have had, and the timings.
+    """Return the row's fields for a response: the outcome that a message would have had, and the timings.
 
     secrets: texts to mask in the answer
     """

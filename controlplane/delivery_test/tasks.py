@@ -1,4 +1,4 @@
-"""Celery task that starts the sending of test requests; a thread of this process waits for the answers."""
+"""Celery task that starts the sending of test requests; a thread of this process waits for the responses."""
 
 import threading
 from datetime import UTC, datetime

@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 
 class BrokerAnswer(Struct, frozen=True):
-    """Brokers and partitions as one answer of a broker describes them. `brokers`: address of each that is alive."""
+    """Brokers and partitions as one response of a broker describes them. `brokers`: address of each that is alive."""
 
     brokers: Mapping[int, str]
     partitions: int = 0
@@ -32,7 +32,7 @@ class BrokerAnswer(Struct, frozen=True):
 
 
 def check_kafka(clients: KafkaClients, now: datetime) -> str:
-    """Ask a broker about all of them and store the answer; return the state of the cluster.
+    """Ask a broker about all of them and store the response; return the state of the cluster.
 
     Safe to run twice: a state is stored with the time since which it lasts.
     """
@@ -60,7 +60,7 @@ def check_kafka(clients: KafkaClients, now: datetime) -> str:
 
 
 def state_of(answer: BrokerAnswer | None) -> _State:
-    """Return the state of the cluster; None stands for no answer."""
+    """Return the state of the cluster; None stands for no response."""
     if answer is None:
         return _State.UNREACHABLE
     return _State.DEGRADED if answer.missing or answer.under_replicated or answer.leaderless else _State.HEALTHY

@@ -1,4 +1,4 @@
-"""Send the test messages that editors request for notification channels, and store the answers.
+"""Send the test messages that editors request for notification channels, and store the responses.
 
 A test is sent again only if its sender crashed before it stored the answer, with the same webhook-id.
 """

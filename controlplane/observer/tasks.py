@@ -100,7 +100,7 @@ def check_destinations() -> str:
 
 @shared_task(name="observer.watch_kafka")
 def watch_kafka() -> str:
-    """Store which of Kafka's brokers answer, and how many partitions lack a leader or a replica.
+    """Store which of Kafka's brokers respond, and how many partitions lack a leader or a replica.
 
     Safe to run twice and to kill at any point: a state is stored with the time since which it lasts. Overlapping runs
     skip.

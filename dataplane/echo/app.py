@@ -1,4 +1,4 @@
-"""The echo as an ASGI application: it answers 200 to a signed POST and stores nothing."""
+"""The echo as an ASGI application: it returns 200 to a signed POST and stores nothing."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ SIGNATURE_HEADERS: Final = (b"webhook-id", b"webhook-timestamp", b"webhook-signa
 
 
 class Echo:
-    """Answers deliveries. It has no database, no thread and no queue: a request that it cannot take now gets 503."""
+    """Receives deliveries. It has no database, no thread and no queue: a request that it cannot take now gets 503."""
 
     def __init__(self) -> None:
         self._budget = ByteBudget(HELD_BYTES)
@@ -36,7 +36,7 @@ class Echo:
         self.active = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         self.active += 1
         try:
             if scope["path"] in ("/livez", "/readyz"):

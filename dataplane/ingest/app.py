@@ -68,7 +68,7 @@ class IngestApp:
         await self._slow.sweep()
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:
-        """Answer one request; every error is problem+json."""
+        """Handle one request; every error is problem+json."""
         self.active += 1
         try:
             if scope.path == EVENTS_PATH and scope.method == "POST":

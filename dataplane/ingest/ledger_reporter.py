@@ -99,7 +99,7 @@ class LedgerReporter:
         self.on_delivery(journal.left_behind)
 
     def on_delivery(self, acks: list[JournalledAck]) -> None:
-        """Note events that were answered with 202, or are about to be."""
+        """Note events that were acknowledged with 202, or are about to be."""
         if not self._is_owing:
             self._stored_s = time.monotonic()
         for ack in acks:

@@ -27,7 +27,7 @@ class TransmitOffsets:
         self._slow_s = 0.0  # when they were read; monotonic clock, 0 before the first time
 
     def committed(self, cell: CellRecord) -> dict[PartitionKey, int]:
-        """Return the known committed offsets of the topics of transmit lanes, without those that have no answer.
+        """Return the known committed offsets of the topics of transmit lanes, without those that have no response.
 
         All replays of a turn get the same answer: one question for each would take seconds each without a coordinator.
         """

@@ -108,7 +108,7 @@ class AuditRecord(Struct, array_like=True, frozen=True):
 
 
 class AttemptRecord(Struct, array_like=True, frozen=True):
-    """One attempt to deliver one message to one destination; times in microseconds, `status` 0 without an answer.
+    """One attempt to deliver one message to one destination; times in microseconds, `status` 0 without a response.
 
     outcome:     `delivered` | `retry` (again at once) | `parked` (later, from `next_us`) | `dead` | `cancelled`
     answer:      the first 512 bytes of the answer's body as printable text, secrets masked

@@ -165,12 +165,12 @@ class Breakdown:
 
     @property
     def whole(self) -> LagSketch:
-        """Return the sketch of the time from ingest to the destination's answer."""
+        """Return the sketch of the time from ingest to the destination's response."""
         return list(self._parts.values())[-1].cumulative if self._parts else zeros(self.count)
 
     @property
     def sum_us(self) -> int:
-        """Return the exact sum of the time from ingest to the destination's answer."""
+        """Return the exact sum of the time from ingest to the destination's response."""
         return sum(part.sum_us for part in self._parts.values())
 
     def portions(self, quantile: float) -> Iterator[Portion]:

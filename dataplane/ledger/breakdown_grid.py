@@ -73,7 +73,7 @@ class BreakdownGrid:
 
     @property
     def sum_us(self) -> int:
-        """Exact sum of the time from ingest to the destination's answer, of all groups."""
+        """Exact sum of the time from ingest to the destination's response, of all groups."""
         return sum(map(sum, self._sums_us))
 
     def of_groups(self, quantile: float) -> list[GroupTimes]:

@@ -1,4 +1,4 @@
-"""Dead letters: the message unchanged, with the node where it ended, its cause, and the destination's answer. Pure.
+"""Dead letters: the message unchanged, with the node where it ended, its cause, and the destination's response. Pure.
 
 Only this module writes and reads the headers of a dead letter, for process, transmit, the retrier, and the pages and
 jobs that show or redrive dead letters. A message that is too large to be copied becomes a dead letter by reference: it
@@ -57,7 +57,7 @@ def without_dead_letter_headers(headers: Headers) -> Headers:
 
 
 def dead_letter_reason(headers: Headers) -> DeadLetterReason:
-    """Return node, cause, detail and answer of a dead letter; a missing header gives ""."""
+    """Return node, cause, detail and response of a dead letter; a missing header gives ""."""
     found = {name: value.decode("utf-8", "replace") for name, value in headers if name in _MARKS}
     return DeadLetterReason(
         node=found.get(NODE_HEADER, ""),

@@ -36,7 +36,7 @@ POLL_S: Final = 0.2
 
 
 def read_state(active: MirrorCluster, standby: MirrorCluster) -> RegionState:
-    """Ask both clusters. Raises KafkaException if the standby cluster does not answer."""
+    """Ask both clusters. Raises KafkaException if the standby cluster does not respond."""
     records, standby_id = standby.read_records(), standby.id()
     layouts = standby.layouts()
     ends = standby.ends([place for layout in layouts.values() for place in layout.places])

@@ -12,7 +12,7 @@ SAME_CLUSTER: Final = "PENSTOCK_KAFKA and PENSTOCK_STANDBY_KAFKA name the same c
 
 
 class ActiveState(Struct, frozen=True):
-    """The active cluster as it was asked. Without an answer, only `behind` is known, from the mirror's last look.
+    """The active cluster as it was asked. Without a response, only `behind` is known, from the mirror's last look.
 
     error:      it answers, but not to everything
     is_quiet:   no process writes to it

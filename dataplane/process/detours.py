@@ -40,7 +40,7 @@ class SlowTopic(Protocol):
     """Progress of the slow topic."""
 
     def progress(self, partition: int) -> tuple[int, int] | None:
-        """Return the committed offset and the end offset of a partition; None if the broker does not answer now."""
+        """Return the committed offset and the end offset of a partition; None if the broker does not respond now."""
 
     def close(self) -> None:
         """Close the Kafka client."""

@@ -18,7 +18,7 @@ class KafkaSlowTopic:
         self._consumer: Any = None
 
     def progress(self, partition: int) -> tuple[int, int] | None:
-        """Return the committed offset and the end offset of a partition; None if the broker does not answer now.
+        """Return the committed offset and the end offset of a partition; None if the broker does not respond now.
 
         Blocks for at most twice ANSWER_S.
         """

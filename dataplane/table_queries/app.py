@@ -49,7 +49,7 @@ class TableQueries:
         self.streams = OpenStreams(reader, self._page_turn)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         self.active += 1
         try:
             if scope["path"] in ("/livez", "/readyz"):

@@ -1,4 +1,4 @@
-"""Read this host's look-up tables for the bearer of an access token. Each answer reads one pinned snapshot."""
+"""Read this host's look-up tables for the bearer of an access token. Each response reads one pinned snapshot."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,7 +38,7 @@ class TableReader:
         return None if confirmed_us is None else max(0.0, self._clock() - confirmed_us / 1e6)
 
     def read(self, query: TableQuery | RowQuery | PrefixQuery, authorization: bytes) -> bytes:
-        """Return the answer as JSON. Raises QueryRefusedError.
+        """Return the response as JSON. Raises QueryRefusedError.
 
         The snapshot is closed before the answer is sent: no slow client keeps the store from reusing its pages.
         """

@@ -93,7 +93,7 @@ class TransmitWork:
             self._ends.dead_letter(send, Cause.CRASHES_LANE, CRASHES_DETAIL)
 
     def poll(self) -> None:
-        """Start sends, move bytes, and handle the answers that arrived."""
+        """Start sends, move bytes, and handle the responses that arrived."""
         now_s = time.monotonic()
         self._order.poll(now_s)
         self._queues.poll(now_s, shared=self._targets.shared)

@@ -91,7 +91,7 @@ class OidcAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # the pack
         return uri
 
     def get_access_token_data(self, *args: Any, **kwargs: Any) -> Any:
-        """Redeem the code. allauth reads what the provider answers without a look at its types. Raises SsoError."""
+        """Redeem the code. allauth reads what the provider returns without a look at its types. Raises SsoError."""
         try:
             return super().get_access_token_data(*args, **kwargs)
         except (ValueError, TypeError, LookupError, RecursionError) as exc:

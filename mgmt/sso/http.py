@@ -78,7 +78,7 @@ def get_json(url: str, headers: Mapping[str, str] | None = None) -> dict[str, An
 
 
 def object_in(content: bytes) -> dict[str, Any]:
-    """Return the JSON object in an answer. Raises ValueError."""
+    """Return the JSON object in a response. Raises ValueError."""
     try:
         found = json.loads(content)
     except RecursionError as exc:

@@ -175,7 +175,7 @@ def used_claims(claims: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def access_token_in(answer: Any) -> str:
-    """Return the access token of a token answer. Raises SsoError."""
+    """Return the access token of a token response. Raises SsoError."""
     token = answer.get("access_token") if isinstance(answer, dict) else None
     if not isinstance(token, str):
         raise SsoError("The provider's token endpoint does not respond as OAuth 2.0 requires.")

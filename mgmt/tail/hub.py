@@ -151,7 +151,7 @@ class _Client:
         del self.feeds[topic]
 
     def reset(self) -> None:
-        """Stop reading all topics; the hub starts them again once a broker answers. The consumer reconnects itself."""
+        """Stop reading all topics; the hub starts them again once a broker responds. The consumer reconnects itself."""
         self._consumer.unassign()
         self.feeds.clear()
         self._are_brokers_down = False

@@ -168,7 +168,7 @@ def cause_words(cause: str) -> str:
 
 @register.filter
 def alert_words(alert: Alert) -> str:
-    """Return what an alert is about, as a phrase within a sentence: `answered 401`."""
+    """Return what an alert is about, as a phrase within a sentence: `returned 401`."""
     words = words_of_alert(alert)
     return words[:1].lower() + words[1:]
 

@@ -31,7 +31,7 @@ _ADVICE: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class ErrorHelp:
-    """Meaning of a code in the answers of one side. status: of the response; 0 if it is not always the same."""
+    """Meaning of a code in the responses of one side. status: of the response; 0 if it is not always the same."""
 
     side: str
     title: str

@@ -1,4 +1,4 @@
-"""Public pages about the codes of errors: the targets of `type` in the answers of API and ingest."""
+"""Public pages about the codes of errors: the targets of `type` in the responses of API and ingest."""
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render

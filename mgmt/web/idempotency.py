@@ -1,4 +1,4 @@
-"""Header Idempotency-Key of the API: a request that is sent twice changes state once, and is answered alike.
+"""Header Idempotency-Key of the API: a request that is sent twice changes state once, and gets the same response.
 
 The response is stored in the transaction of the change. A refused or crashed request stores nothing, so that its key
 can be used again. Source: draft-ietf-httpapi-idempotency-key-header-08.

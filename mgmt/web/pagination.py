@@ -132,7 +132,7 @@ def choice_of(request: Request, name: str, choices: Collection[str], default: st
 
 
 def limit_of(request: Request, default: int) -> int:
-    """Return the number of rows in an answer. Raises ProblemError if it is out of range."""
+    """Return the number of rows in a response. Raises ProblemError if it is out of range."""
     return number_in(request, "limit", default, least=1, most=MAX_LIMIT)
 
 

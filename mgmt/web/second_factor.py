@@ -24,11 +24,11 @@ class RequireSecondFactor:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer one request."""
+        """Handle one request."""
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, _view: Any, _args: Any, _kwargs: Any) -> HttpResponseBase | None:
-        """Redirect to the account page, or answer a request of the API with the problem second-factor-required."""
+        """Redirect to the account page, or return the problem second-factor-required to an API request."""
         user = request.user
         if request.path_info.startswith(_OPEN) or not getattr(user, "lacks_second_factor", False):
             return None

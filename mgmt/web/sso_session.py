@@ -28,11 +28,11 @@ class ConfineSsoSession:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer one request."""
+        """Handle one request."""
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, _view: Any, _args: Any, _kwargs: Any) -> HttpResponseBase | None:
-        """Mark the user; answer 403 for a page that needs the account's own means."""
+        """Mark the user; return 403 for a page that needs the account's own means."""
         if not isinstance(request.user, User) or not (connection_id := sso_connection_id_of(request)):
             return None
         request.user.sso_connection_id = connection_id

@@ -37,7 +37,7 @@ class ClientAddress:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer one request."""
+        """Handle one request."""
         meta, proxies = request.META, settings.PENSTOCK_TRUSTED_PROXIES
         peer = meta.get("REMOTE_ADDR", "")
         if is_trusted(peer, proxies):
@@ -55,7 +55,7 @@ class RequestId:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer one request."""
+        """Handle one request."""
         received = request.headers.get("X-Request-Id", "")
         request_id = received if _GOOD_ID.fullmatch(received) else uuid.uuid4().hex
         request.META["penstock.request_id"] = request_id
@@ -73,7 +73,7 @@ class AuditOrigin:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer one request."""
+        """Handle one request."""
         with request_from(request.META.get("REMOTE_ADDR", ""), request.META["penstock.request_id"]):
             return self.get_response(request)
 
@@ -89,7 +89,7 @@ class RowScopeOfRequest:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer one request."""
+        """Handle one request."""
         with row_scope(NO_TENANT):
             if settings.SESSION_COOKIE_NAME in request.COOKIES and isinstance(request.user, User):
                 restrict_to(tenant_ids_of(request.user))
@@ -112,7 +112,7 @@ class RequestMetrics:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer one request."""
+        """Handle one request."""
         began = time.perf_counter()
         response = self.get_response(request)
         took_s = time.perf_counter() - began

@@ -34,7 +34,7 @@ class RequestTracing:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer one request within a span."""
+        """Handle one request within a span."""
         method = str(request.method)
         attributes = {"http.request.method": method, "url.scheme": str(request.scheme)}
         span = self._tracing.begin(method, "server", attributes, parent=request.headers.get(TRACEPARENT, ""))

@@ -1,4 +1,4 @@
-"""URLs of the web process. `/livez` and `/readyz` are answered by its front (config.front.app)."""
+"""URLs of the web process. `/livez` and `/readyz` are served by its front (config.front.app)."""
 
 from django.contrib import admin
 from django.urls import include, path

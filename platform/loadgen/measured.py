@@ -57,7 +57,7 @@ class SenderCommand(Struct, frozen=True, omit_defaults=True):
 
 
 class SenderReport(Struct, frozen=True):
-    """Counts since the last report: events ACKed, requests refused or not answered, ACK times, CPU seconds."""
+    """Counts since the last report: events ACKed, requests refused or without a response, ACK times, CPU seconds."""
 
     span_s: float
     acked: int

@@ -1,4 +1,4 @@
-"""`python -m loadgen.receiver`: answers 204 to every POST, and logs it if it is given a log.
+"""`python -m loadgen.receiver`: returns 204 to every POST, and logs it if it is given a log.
 
 Sockets and a selector, no framework, so that the receiver does not limit the measurement. A line is in the log before
 its response is sent.

@@ -101,7 +101,7 @@ def retry_after_s(headers: Any, default_s: float) -> float:
 
 
 def unreachable(url: str, exc: Exception) -> CliError:
-    """Return the error for a server that does not answer."""
+    """Return the error for a server that does not respond."""
     reason = str(exc) or type(exc).__name__
     return CliError(
         f"cannot reach {url}: {reason}", ExitCode.UNAVAILABLE, "Check the URL and the network, then repeat."

@@ -25,7 +25,7 @@ class Command(BaseCommand):
         parser.add_argument("--offset", type=int, help="where lanes continue; the records before it are skipped")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """List, or commit. Raises CommandError if the offset is refused or Kafka does not answer."""
+        """List, or commit. Raises CommandError if the offset is refused or Kafka does not respond."""
         cell, kafka = options["cell"], control_settings().kafka
         if not Cell.objects.filter(id=cell).exists():
             raise CommandError(f"no cell is named {cell}")

@@ -146,7 +146,7 @@ class LaneContext(Protocol):
         """Commit the slot's current note with the next checkpoint, even if its offset has not moved."""
 
     def committed_note(self, slot: int) -> str:
-        """Return the note committed with the slot's offset; "" if the broker does not answer at once."""
+        """Return the note committed with the slot's offset; "" if the broker does not respond at once."""
 
     def owns(self, slot: int) -> bool:
         """Return True if the lane owns the partition."""

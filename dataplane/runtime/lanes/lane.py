@@ -157,7 +157,7 @@ class Lane:
         self._checkpointer.commit_failed([slot])
 
     def committed_note(self, slot: int) -> str:
-        """Return the note committed with the slot's offset; "" if the broker does not answer at once."""
+        """Return the note committed with the slot's offset; "" if the broker does not respond at once."""
         return self._partitions.committed_note(slot)
 
     def owns(self, slot: int) -> bool:

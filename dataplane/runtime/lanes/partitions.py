@@ -160,7 +160,7 @@ class AssignedPartitions:
                 self._paused.discard(slot)
 
     def committed_note(self, slot: int) -> str:
-        """Return the note committed with the slot's offset; "" if the broker does not answer within NOTE_NOW_S."""
+        """Return the note committed with the slot's offset; "" if the broker does not respond within NOTE_NOW_S."""
         try:
             return self._read_note(slot, NOTE_NOW_S) or ""
         except KafkaException:

@@ -1,4 +1,4 @@
-"""Read request bodies and send short answers over ASGI, within limits of size and time."""
+"""Read request bodies and send short responses over ASGI, within limits of size and time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
@@ -25,7 +25,7 @@ class BodyRefusedError(Exception):
 
 
 class ClientGoneError(Exception):
-    """The client closed the connection before its body was read, so that no answer can be sent."""
+    """The client closed the connection before its body was read, so that no response can be sent."""
 
 
 class BodyRule(Struct, frozen=True):
@@ -125,7 +125,7 @@ async def read_body(reader: BodyReader, budget: ByteBudget) -> bytes:
 
 
 async def answer(send: Send, status: int, headers: AsgiHeaders, body: bytes) -> None:
-    """Send a complete answer."""
+    """Send a complete response."""
     head = [*headers, (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body})

@@ -31,7 +31,7 @@ class App(Protocol):
     active: int
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
 
 
 class _Server(Server):  # type: ignore[misc] # granian is not typed

@@ -1,4 +1,4 @@
-"""Batch requests: which messages to send together, their body, and each message's status in the answer. Pure."""
+"""Batch requests: which messages to send together, their body, and each message's status in the response. Pure."""
 
 import base64
 import hashlib
@@ -86,7 +86,7 @@ def batch_body(members: Sequence[Delivery], format_: str) -> bytes:
 
 
 def read_items(body: bytes, ids: Sequence[str]) -> list[int] | None:
-    """Return the status of each member from the answer's body, or None if it reports no items.
+    """Return the status of each member from the response's body, or None if it reports no items.
 
     Accepted are `[...]` and `{"items": [...]}` with one entry per member: `{"status": 200}` or, as in bulk APIs,
     `{"index": {"status": 200}}`. Entries are in the order of the batch, or in any order with `"id"`; then members

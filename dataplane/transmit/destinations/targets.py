@@ -203,7 +203,7 @@ class DestinationTarget:
         return max(sign_in_s, self.shut_until_s - now_s, self.breaker.until_s - now_s)
 
     def refused(self, cause: str, *, of_copy: bool = False) -> None:
-        """Count a non-recoverable answer. STORM in a row suspend the destination instead of emptying the stream.
+        """Count a non-recoverable response. STORM in a row suspend the destination instead of emptying the stream.
 
         of_copy: a replay made the message. Its refusal does not count: the destination may accept all newer messages
         """

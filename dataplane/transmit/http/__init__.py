@@ -1,1 +1,1 @@
-"""HTTP requests: the sender, signatures, secrets, and excerpts of answers."""
+"""HTTP requests: the sender, signatures, secrets, and excerpts of responses."""

@@ -1,4 +1,4 @@
-"""Excerpt of an answer that is kept for display: short, printable, without the destination's secrets. Pure."""
+"""Excerpt of a response that is kept for display: short, printable, without the destination's secrets. Pure."""
 
 from collections.abc import Iterable
 from typing import Final

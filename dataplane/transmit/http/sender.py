@@ -62,7 +62,7 @@ RequestIdentity = ClientIdentity | AwsKey | None
 
 
 class HttpRequest(Struct):
-    """One request with a body. `keep_bytes` of the answer's body are returned with the response."""
+    """One request with a body. `keep_bytes` of the response's body are returned with the response."""
 
     token: Any
     url: str
@@ -158,7 +158,7 @@ class _Transfer:
 
     @property
     def kept(self) -> bytes:
-        """Beginning of the answer's body."""
+        """Beginning of the response's body."""
         return b"".join(self._kept)[: self._keep] if self._kept else b""
 
     def begin(self, request: HttpRequest) -> None:
@@ -183,7 +183,7 @@ class _Transfer:
         curl.setopt(pycurl.POSTFIELDS, request.body)
 
     def forget_bodies(self) -> None:
-        """Release the bodies of the last request and answer, which an idle handle would keep."""
+        """Release the bodies of the last request and response, which an idle handle would keep."""
         self.curl.setopt(pycurl.POSTFIELDS, b"")
         self._kept = []
 

@@ -1,1 +1,1 @@
-"""Outcomes of deliveries: answers, attempts, retries and dead letters."""
+"""Outcomes of deliveries: responses, attempts, retries and dead letters."""

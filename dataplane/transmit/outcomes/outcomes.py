@@ -156,7 +156,7 @@ class Outcomes:
             self._dead_letter_too_large(send, "held")
 
     def dead_letter(self, send: Delivery, cause: str, detail: str, answer: str = "") -> None:
-        """Dead-letter a unit with the cause, a detail and the destination's answer.
+        """Dead-letter a unit with the cause, a detail and the destination's response.
 
         A copy of a replay is only counted as dead: the dead letters of a pipe are its originals.
         """

@@ -1,4 +1,4 @@
-"""Handle an answer: decide the verdict, update the destination's health, and settle or reschedule the message."""
+"""Handle a response: decide the verdict, update the destination's health, and settle or reschedule the message."""
 
 import random
 import time
@@ -28,7 +28,7 @@ _SIGN_IN_AGAIN: Final = DeliveryVerdict(DeliveryOutcome.RECOVERABLE, Cause.CREDE
 
 
 class ResponseHandler:
-    """Judge answers and apply each verdict to its messages."""
+    """Judge responses and apply each verdict to its messages."""
 
     def __init__(self, ends: Outcomes, queues: DeliveryQueues, book: AttemptBook, order: KeyOrder) -> None:
         self._order = order
@@ -37,7 +37,7 @@ class ResponseHandler:
         self._book = book
 
     def take(self, send: Delivery, answer: HttpResponse, now_s: float) -> None:
-        """Handle the answer to a request of one message."""
+        """Handle the response to a request of one message."""
         target = send.target
         target.active -= 1
         send.request_ends(time.monotonic())
@@ -50,7 +50,7 @@ class ResponseHandler:
             self._put([send], answer, verdict, asked_s)
 
     def take_batch(self, batch: DeliveryBatch, answer: HttpResponse, now_s: float) -> None:
-        """Handle the answer to a batch: per part or message if it has an outcome for each, otherwise as a whole."""
+        """Handle the response to a batch: per part or message if it has an outcome for each, otherwise as a whole."""
         batch.target.active -= 1
         ended_s = time.monotonic()
         for send in batch.members:

@@ -49,7 +49,7 @@ class Breaker:
         return PROBES
 
     def succeeded(self, now_s: float) -> None:
-        """Count an answer of a working destination. A late answer does not change an open breaker."""
+        """Count a response of a working destination. A late response does not change an open breaker."""
         if self.state == "closed":
             self._count(now_s, bad=0)
         elif self.state == "half-open":

@@ -87,7 +87,7 @@ _REFUSED_BY_STORE: Final = DeliveryVerdict(DeliveryOutcome.RECOVERABLE, Cause.ST
 
 
 def judge_object_store(status: int, curl_code: int, *, forbidden: bool = False) -> DeliveryVerdict:
-    """Return the verdict for an answer of an S3-compatible store; the arguments are those of `judge`."""
+    """Return the verdict for a response of an S3-compatible store; the arguments are those of `judge`."""
     verdict = judge(status, curl_code, forbidden=forbidden)
     return _REFUSED_BY_STORE if verdict.outcome in (DeliveryOutcome.DEAD, DeliveryOutcome.GONE) else verdict
 
@@ -95,7 +95,7 @@ def judge_object_store(status: int, curl_code: int, *, forbidden: bool = False) 
 def judge(
     status: int, curl_code: int, *, forbidden: bool = False, rules: Rules = NO_RULES, body: bytes = b""
 ) -> DeliveryVerdict:
-    """Return the verdict for an HTTP status (0 if no answer came) and libcurl's code (0 if the transfer succeeded).
+    """Return the verdict for an HTTP status (0 if no response came) and libcurl's code (0 if the transfer succeeded).
 
     `forbidden` means that the address guard refused the connection. An answer that was cut off after its status line
     counts by its status, because the receiver has decided. `body` is the kept beginning of the answer.

@@ -1,4 +1,4 @@
-"""Detection of healthy but slow destinations, by the latency of successful answers, with hysteresis. Pure.
+"""Detection of healthy but slow destinations, by the latency of successful responses, with hysteresis. Pure.
 
 A step is judged by its mean. A destination becomes slow after several slow steps in a row, and fast again after more
 quick ones with a lower latency, so that it does not change lanes for one long answer or back for one quick one.

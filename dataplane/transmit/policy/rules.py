@@ -1,4 +1,4 @@
-"""Response rules of a destination: the first matching rule decides. Pure; linear in the answer's length."""
+"""Response rules of a destination: the first matching rule decides. Pure; linear in the response's length."""
 
 from collections.abc import Sequence
 from typing import Any, Final, Literal
@@ -36,7 +36,7 @@ def compile_rules(rules: Sequence[ResponseRule]) -> Rules:
 
 
 def needs_body(rules: Rules) -> bool:
-    """Return True if any rule needs the answer's body."""
+    """Return True if any rule needs the response's body."""
     return any(rule.pattern is not None for rule in rules)
 
 

@@ -22,7 +22,7 @@ PAUSE_CAP_S: Final = 60.0
 
 
 class TokenError(Exception):
-    """The endpoint's answer holds no usable token. The text gives the reason and quotes nothing of the answer."""
+    """The endpoint's response holds no usable token. The text gives the reason and quotes nothing of the response."""
 
 
 class OAuthTokens:
@@ -63,7 +63,7 @@ class OAuthTokens:
         return headers, urlencode(fields).encode()
 
     def fetched(self, status: int, body: bytes, now_s: float, chance: float) -> None:
-        """Store the token of an answer. `chance` in 0..1 spreads the next fetch after a failure.
+        """Store the token of a response. `chance` in 0..1 spreads the next fetch after a failure.
 
         Raises TokenError if the answer holds no usable token; the next fetch is then delayed, longer after each
         failure.
@@ -90,7 +90,7 @@ class OAuthTokens:
 
 
 def read_token(status: int, body: bytes) -> tuple[str, float]:
-    """Return the token and its life in seconds. Raises TokenError if the answer holds no usable token."""
+    """Return the token and its life in seconds. Raises TokenError if the response holds no usable token."""
     if status != 200:
         raise TokenError(f"the token endpoint returned {status}" if status else "the token endpoint did not respond")
     try:

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class KafkaCheck(models.Model):
-    """Last check of a Kafka cluster. While it is unreachable, brokers and partitions are those of the last answer."""
+    """Last check of a Kafka cluster. While it is unreachable, brokers and partitions are those of the last response."""
 
     MAIN = "main"  # the only cluster
 

@@ -1,4 +1,4 @@
-"""Rows, last change and lag of look-up tables, and whether a host of the data plane answers."""
+"""Rows, last change and lag of look-up tables, and whether a host of the data plane responds."""
 
 import time
 from collections.abc import Iterable
@@ -36,7 +36,7 @@ def table_status(table: LookupTable) -> LookupTableStatus:
 
 
 def shown_status(table: LookupTable) -> LookupTableStatus:
-    """Return a table's figures for a page, which shows the reason if no host answers."""
+    """Return a table's figures for a page, which shows the reason if no host responds."""
     try:
         return table_status(table)
     except TableUnreachable as exc:

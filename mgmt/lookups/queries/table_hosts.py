@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 
 
 class TableUnreachable(SandboxRefused):
-    """No host of the data plane answers queries of the table."""
+    """No host of the data plane serves queries of the table."""
 
     code = "table-unreachable"
 

@@ -36,7 +36,7 @@ class RecordUnavailableError(Exception):
 
 
 class BrokersUnavailableError(RecordUnavailableError):
-    """Kafka does not answer."""
+    """Kafka does not respond."""
 
     def __init__(self) -> None:
         super().__init__("the brokers do not respond")
@@ -54,7 +54,7 @@ class ReadRightMissingError(RecordUnavailableError):
 
 
 def unreadable(error: KafkaError | None) -> RecordUnavailableError:
-    """Return the exception for an error of Kafka, or for no answer. Logs a missing right for the operator."""
+    """Return the exception for an error of Kafka, or for no response. Logs a missing right for the operator."""
     if error is not None and error.code() in NOT_AUTHORIZED:
         _log_refusal(error.str())
         return ReadRightMissingError()
@@ -74,7 +74,7 @@ def _log_refusal(reason: str) -> None:
 
 
 def check_read_right(client: Consumer, topic: str) -> None:
-    """Raise KafkaException if the brokers refuse the topic to this user; return if they do not answer in CHECK_S.
+    """Raise KafkaException if the brokers refuse the topic to this user; return if they do not respond in CHECK_S.
 
     Without any right to a topic, a consumer gets no error for its assigned partitions: it waits.
     """
@@ -151,7 +151,7 @@ class RecordReader:
         return answer_within(wait_s, ask)
 
     def failure(self, error: KafkaError | None = None) -> RecordUnavailableError:
-        """Return the exception for a read that failed with this error, or without one because no broker answered."""
+        """Return the exception for a read that failed with this error, or without one because no broker responded."""
         topics = {place.topic for place in self.client.assignment()} or {self._last_topic} - {""}
         try:
             for topic in () if self.is_away else topics:

@@ -114,7 +114,7 @@ class RegistryView(APIView):
             raise WireError(400, "Name one of your tenants in the URL: /registry/{id of the tenant}/.") from exc
 
     def get_exception_handler(self) -> Any:
-        """Return the handler that answers in Confluent's form."""
+        """Return the handler that responds in Confluent's form."""
         return wire_response
 
     @property

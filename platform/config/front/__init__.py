@@ -1,1 +1,1 @@
-"""The asynchronous front of the web process: reads bodies and answers health checks without using a thread."""
+"""The asynchronous front of the web process: reads bodies and handles health checks without using a thread."""

@@ -80,7 +80,7 @@ class Front:
         self.active = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         self.active += 1
         try:
             match scope["path"]:

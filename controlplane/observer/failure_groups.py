@@ -103,7 +103,7 @@ def _view(signal: DestinationSignal) -> LaneSignal:
 
 def _suspend(signal: DestinationSignal) -> bool:
     """Suspend the destination; without one, hold the pipe. Return True if the row changed."""
-    reason = clean(signal.reason or (f"answered {signal.status}" if signal.status else ""), 200)
+    reason = clean(signal.reason or (f"returned {signal.status}" if signal.status else ""), 200)
     cause, of_version = clean(signal.suspended, 40), signal.of_version
     if not signal.destination:
         return hold_pipe(pipe_id=signal.pipe, of_version=of_version, cause=cause, reason=reason)

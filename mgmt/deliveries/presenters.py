@@ -353,10 +353,9 @@ def _rounded(span: timedelta) -> str:
 
 
 def _without_cause(reason: str) -> str:
-    """Return a reason without its leading cause. Lanes store `answered 401`, which is shown as `returned 401`."""
+    """Return a reason without its leading cause."""
     cause, _, detail = reason.partition(": ")
-    text = detail if cause in BY_CODE and detail else reason
-    return f"returned {text.removeprefix('answered ')}" if text.startswith("answered ") else text
+    return detail if cause in BY_CODE and detail else reason
 
 
 def _code(cause: str) -> str:

@@ -17,7 +17,7 @@ class BinsOut:
     """Number of messages in each bin; a message counts once for each destination.
 
     Attributes:
-        delivered (int): A destination answered 2xx.
+        delivered (int): A destination returned 2xx.
         filtered (int): Not selected for any destination.
         duplicate (int): Repeats of an earlier event.
         dead (int): Failed permanently; they can be redriven.

@@ -29,7 +29,7 @@ class BoardOut:
     """The status board.
 
     Attributes:
-        now (datetime.datetime): Time of the answer.
+        now (datetime.datetime): Time of the response.
         problems (list[ProblemOnBoardOut]): Those that affect most tenants first.
         common_causes (list[CommonCauseOut]): Causes that affect several pipes or tenants.
         cells (list[CellOnBoardOut]): Cells of the installation.

@@ -14,12 +14,12 @@ T = TypeVar("T", bound="BrokerOut")
 
 @_attrs_define
 class BrokerOut:
-    """Kafka broker, as of the last answer.
+    """Kafka broker, as of the last response.
 
     Attributes:
         id (int): Id of the broker.
         address (str): Empty if it was never reachable.
-        alive (bool): True if the broker answers.
+        alive (bool): True if the broker responds.
     """
 
     id: int

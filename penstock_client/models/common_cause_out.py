@@ -23,7 +23,7 @@ class CommonCauseOut:
     """One failure at the same host for several tenants.
 
     Attributes:
-        words (str): The failure as a phrase, such as `api.example.com answers 503`.
+        words (str): The failure as a phrase, such as `api.example.com returns 503`.
         cause (str): Cause, one of a fixed list of codes.
         status (int): HTTP status; 0 without a response.
         host (str): Host name of the destinations.

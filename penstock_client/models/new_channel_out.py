@@ -32,7 +32,7 @@ class NewChannelOut:
         is_active (bool): False for an e-mail address that is not confirmed and gets no alerts.
         confirmed_at (datetime.datetime | None): Null for other kinds, which need no confirmation.
         confirmation_asked_at (datetime.datetime | None): Time of the newest request for a confirmation e-mail.
-        test_due_at (datetime.datetime | None): Set while a test message is being sent; null once it has its answer.
+        test_due_at (datetime.datetime | None): Set while a test message is being sent; null once it has its result.
         tested_at (datetime.datetime | None): When the newest test message was accepted or failed; null while it is
             being sent.
         test_error (str): Why the newest test message failed; empty if it was accepted.

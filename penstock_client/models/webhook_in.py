@@ -33,7 +33,7 @@ class WebhookIn:
             * `cloudevents` - cloudevents
             * `none` - none
         secret (str | Unset): Signing secret that the sender shows. Empty keeps the stored ones, if the preset is the
-            same. Until a source has one, ingest answers 503 to the sender. Default: ''.
+            same. Until a source has one, ingest returns 503 to the sender. Default: ''.
         headers (list[str] | Unset): Names of request headers that events keep as `meta.headers`, besides those of the
             preset; at most 20.
         keep_previous (bool | Unset): The secret before the newest one stays valid too. Send `false` when the sender has

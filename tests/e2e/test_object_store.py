@@ -50,7 +50,7 @@ def test_events_are_objects_in_a_bucket_once_its_secret_is_right(whole_box: Box,
         with Sender(story.port, story.key, 40) as sender:
             until(lambda: len(sender.acked) >= EVENTS, "events are accepted", 60)
             until(lambda: store.refused > 0, "the store refuses the wrong secret", 60)
-            reload_until(page, "main", "answered 403", REFUSED_MS)
+            reload_until(page, "main", "returned 403", REFUSED_MS)
             pictures(page, story.complaints, INTO, "bucket-refused")
             assert not store.objects
             story.fill("Secret access key", SECRET)

@@ -66,7 +66,7 @@ class Stored:
 
     def _store(self, topic: str, pipe: Pipe, body: bytes) -> tuple[str, int]:
         meta = MessageMeta(1, "m1", pipe.id, 1, "shop", 0, 0, 29_000_000, destination="crm")
-        death = DeadLetterReason("transmit:crm", "rejected", "rejected: answered 401", "401\nno")
+        death = DeadLetterReason("transmit:crm", "rejected", "rejected: returned 401", "401\nno")
         headers = dead_headers(meta, [(META_HEADER, encode_meta(meta))], death)
         found: list[int] = []
         self._producer.produce(

@@ -124,7 +124,7 @@ class CrashCell:
             headers: Headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
             if purpose == "dead":
                 headers = dead_headers(
-                    meta, headers, DeadLetterReason(transmit_node(destination), "rejected", "answered 400")
+                    meta, headers, DeadLetterReason(transmit_node(destination), "rejected", "returned 400")
                 )
             self._produce(purpose, body, headers, key)
             positions.add(format_position(position))

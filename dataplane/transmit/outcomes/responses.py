@@ -234,7 +234,7 @@ def _note_health(target: DestinationTarget, verdict: DeliveryVerdict, now_s: flo
 
 def _reason(cause: str, answer: HttpResponse) -> str:
     if answer.status:
-        return f"{cause}: answered {answer.status}"
+        return f"{cause}: returned {answer.status}"
     return f"{cause}: {answer.message}"[:200] if answer.message else cause
 
 

@@ -81,11 +81,11 @@ def sync_detailed(
 ) -> Response[EventLogOut]:
     """List the events of a pipe in the order of the log, from a cursor on, as ingest stored them.
 
-    The answer does not wait for events: at the end of the log, ask again after a second. Bodies of one
-    answer have
-    at most 4 MB and the read takes at most two seconds, so an answer may be empty although `more` is
-    true. Masked
-    fields are masked. A user may send 120 of these requests per minute.
+    The response does not wait for events: at the end of the log, ask again after a second. Bodies of
+    one response
+    have at most 4 MB and the read takes at most two seconds, so a response may be empty although `more`
+    is true.
+    Masked fields are masked. A user may send 120 of these requests per minute.
 
     Args:
         pipe (str):
@@ -128,11 +128,11 @@ def sync(
 ) -> EventLogOut | None:
     """List the events of a pipe in the order of the log, from a cursor on, as ingest stored them.
 
-    The answer does not wait for events: at the end of the log, ask again after a second. Bodies of one
-    answer have
-    at most 4 MB and the read takes at most two seconds, so an answer may be empty although `more` is
-    true. Masked
-    fields are masked. A user may send 120 of these requests per minute.
+    The response does not wait for events: at the end of the log, ask again after a second. Bodies of
+    one response
+    have at most 4 MB and the read takes at most two seconds, so a response may be empty although `more`
+    is true.
+    Masked fields are masked. A user may send 120 of these requests per minute.
 
     Args:
         pipe (str):
@@ -170,11 +170,11 @@ async def asyncio_detailed(
 ) -> Response[EventLogOut]:
     """List the events of a pipe in the order of the log, from a cursor on, as ingest stored them.
 
-    The answer does not wait for events: at the end of the log, ask again after a second. Bodies of one
-    answer have
-    at most 4 MB and the read takes at most two seconds, so an answer may be empty although `more` is
-    true. Masked
-    fields are masked. A user may send 120 of these requests per minute.
+    The response does not wait for events: at the end of the log, ask again after a second. Bodies of
+    one response
+    have at most 4 MB and the read takes at most two seconds, so a response may be empty although `more`
+    is true.
+    Masked fields are masked. A user may send 120 of these requests per minute.
 
     Args:
         pipe (str):
@@ -215,11 +215,11 @@ async def asyncio(
 ) -> EventLogOut | None:
     """List the events of a pipe in the order of the log, from a cursor on, as ingest stored them.
 
-    The answer does not wait for events: at the end of the log, ask again after a second. Bodies of one
-    answer have
-    at most 4 MB and the read takes at most two seconds, so an answer may be empty although `more` is
-    true. Masked
-    fields are masked. A user may send 120 of these requests per minute.
+    The response does not wait for events: at the end of the log, ask again after a second. Bodies of
+    one response
+    have at most 4 MB and the read takes at most two seconds, so a response may be empty although `more`
+    is true.
+    Masked fields are masked. A user may send 120 of these requests per minute.
 
     Args:
         pipe (str):

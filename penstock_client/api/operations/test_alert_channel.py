@@ -63,7 +63,7 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[ChannelOut]:
-    """Send a test message. Its answer is in the channel once `test_due_at` is null: `tested_at` and
+    """Send a test message. Its result is in the channel once `test_due_at` is null: `tested_at` and
     `test_error`.
 
     PagerDuty gets an event of the severity `info`, and its resolution.
@@ -101,7 +101,7 @@ def sync(
     client: AuthenticatedClient | Client,
     idempotency_key: str | Unset = UNSET,
 ) -> ChannelOut | None:
-    """Send a test message. Its answer is in the channel once `test_due_at` is null: `tested_at` and
+    """Send a test message. Its result is in the channel once `test_due_at` is null: `tested_at` and
     `test_error`.
 
     PagerDuty gets an event of the severity `info`, and its resolution.
@@ -134,7 +134,7 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[ChannelOut]:
-    """Send a test message. Its answer is in the channel once `test_due_at` is null: `tested_at` and
+    """Send a test message. Its result is in the channel once `test_due_at` is null: `tested_at` and
     `test_error`.
 
     PagerDuty gets an event of the severity `info`, and its resolution.
@@ -170,7 +170,7 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     idempotency_key: str | Unset = UNSET,
 ) -> ChannelOut | None:
-    """Send a test message. Its answer is in the channel once `test_due_at` is null: `tested_at` and
+    """Send a test message. Its result is in the channel once `test_due_at` is null: `tested_at` and
     `test_error`.
 
     PagerDuty gets an event of the severity `info`, and its resolution.

@@ -61,7 +61,7 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: SsoIn | Unset = UNSET,
 ) -> Response[Any]:
-    """Check that the provider answers, publishes keys and accepts the client. Stores nothing.
+    """Check that the provider responds, publishes keys and accepts the client. Stores nothing.
 
     With SAML: that its metadata can be used.
 
@@ -96,7 +96,7 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: SsoIn | Unset = UNSET,
 ) -> Response[Any]:
-    """Check that the provider answers, publishes keys and accepts the client. Stores nothing.
+    """Check that the provider responds, publishes keys and accepts the client. Stores nothing.
 
     With SAML: that its metadata can be used.
 

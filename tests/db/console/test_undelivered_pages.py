@@ -258,7 +258,7 @@ def test_destination_page_shows_the_slow_lane(alices: Client, storm: Pipe, now: 
 
 def test_suspended_destination_shows_cause_and_remedy(alices: Client, storm: Pipe):
     row = Destination.objects.get()
-    change_destination_state(row=row, was=["active"], becomes="suspended", cause="storm", reason="answered 401")
+    change_destination_state(row=row, was=["active"], becomes="suspended", cause="storm", reason="returned 401")
     page = alices.get(url_of("destination", storm, "crm")).content.decode()
     assert "rejected many messages in a row (returned 401)" in page
     assert reverse("console:cause", args=["storm"]) in page

@@ -33,7 +33,7 @@ def open_alert(pipe: Pipe, at: datetime, **more: Any) -> Alert:
         "request": {"method": "POST", "url": "https://crm.example.com/in", "headers": {}},
         "status": 401,
         "answer": ANSWER,
-        "reason": "answered 401",
+        "reason": "returned 401",
         "curl": "curl -sS https://crm.example.com/in -d '{}'",
     }
     failure = FailureGroup(pipe.id, "crm", "rejected", 20, at, sample, more.get("suspended", False))
@@ -52,7 +52,7 @@ def _letter(pipe: Pipe, offset: int, at: datetime, cause: str, where: str) -> De
         **_listed(pipe, offset, at, where, DEAD),
         node=f"transmit:{where}" if where else "normalize",
         cause=cause,
-        detail=f"{cause}: answered 401" if where else "$.total: needs a number",
+        detail=f"{cause}: returned 401" if where else "$.total: needs a number",
         answer=ANSWER if where else "",
         bucket=bucket_at(at),
         revision=1,

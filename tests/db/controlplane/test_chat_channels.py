@@ -54,7 +54,7 @@ def hook(settings: Settings) -> Iterator[Receiver]:
 
 
 def fail(pipe: Pipe) -> Alert:
-    sample = {"status": 401, "message_id": "m1", "reason": "rejected: answered 401 <!channel>"}
+    sample = {"status": 401, "message_id": "m1", "reason": "rejected: returned 401 <!channel>"}
     note_failures(failures=[FailureGroup(pipe.id, "crm", "rejected", 3, NOW, sample, False)], now=NOW)
     return Alert.objects.get(pipe=pipe)
 

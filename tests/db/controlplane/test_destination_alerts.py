@@ -57,7 +57,7 @@ def attempts(pipe: Pipe, at: datetime, *, delivered: int = 0, failed: int = 0) -
     truth = Truth(pipe)
     start = 1_000 * (bucket_at(at) % 1_000)
     for n in range(failed):
-        truth.attempt(bucket_at(at), start + n, "parked", status=500, reason="server-error: answered 500")
+        truth.attempt(bucket_at(at), start + n, "parked", status=500, reason="server-error: returned 500")
     rows = DeliveryAttempt.objects.filter(pipe_id=pipe.id, bucket=bucket_at(at))
     add_attempt_counts({key: delivered} if delivered else {}, rows)
 
@@ -85,7 +85,7 @@ def test_destination_that_answers_500_for_four_minutes_opens_one_alert_with_its_
     alert = Alert.objects.get()
     oldest_at = start_of(bucket_at(NOW - 4 * MINUTE)).isoformat()
     assert alert.details == {"attempts": 6, "failed": 6, "waiting": 3, "oldest_at": oldest_at}
-    assert (alert.sample["status"], alert.sample["reason"]) == (500, "server-error: answered 500")
+    assert (alert.sample["status"], alert.sample["reason"]) == (500, "server-error: returned 500")
     assert "webhook-signature" in alert.sample["curl"]
     assert Notification.objects.filter(what="opened").count() == 1
 

@@ -63,10 +63,10 @@ def test_holding_destination_and_slowest_hop_are_named(placed: Pipe):
     truth, bucket = Truth(placed), bucket_at(timezone.now()) - 1
     truth.lag(bucket, "transmit:crm", "out", [40_000])
     truth.delivered(bucket, {Slice.INGEST: 2_000, Slice.RETRY: 30_000, Slice.TRANSMIT: 8_000})
-    placed.destinations.update(state="suspended", state_cause="rejected", state_reason="answered 401")
+    placed.destinations.update(state="suspended", state_cause="rejected", state_reason="returned 401")
     said = explained(placed.id)
     assert "destination crm is suspended since" in said
-    assert "answered 401; its messages are held" in said
+    assert "returned 401; its messages are held" in said
     assert "end to end p95 of the last 15 minutes: 4" in said
     assert "largest share of the time since ingest: retry wait (75%)" in said
     assert "revision 1 is live\n" in said

@@ -71,7 +71,7 @@ def placed(pipe: Pipe) -> Pipe:
 
 
 def fail(pipe: Pipe, *, cause: str = "rejected", suspended: bool = False, at: datetime = NOW) -> Alert:
-    sample = {"status": 401, "message_id": "m1", "reason": "rejected: answered 401", "curl": "curl -X POST x"}
+    sample = {"status": 401, "message_id": "m1", "reason": "rejected: returned 401", "curl": "curl -X POST x"}
     note_failures(failures=[FailureGroup(pipe.id, "crm", cause, 3, at, sample, suspended)], now=at)
     return Alert.objects.filter(pipe=pipe, cause=cause).latest("id")
 
@@ -110,7 +110,7 @@ def tried(pipe: Pipe, position: int, outcome: str, at: datetime) -> None:
         at=at,
         status=401,
         outcome=outcome,
-        reason="rejected: answered 401",
+        reason="rejected: returned 401",
         timing_us={},
     )
 
@@ -244,7 +244,7 @@ def test_refused_probe_changes_nothing_and_reports_the_reason(placed: Pipe, alic
     tried(placed, 0, "dead", SOON)
     assert judge_probes(now=SOON) == 1
     alert.refresh_from_db()
-    assert (alert.probe, alert.probe_says, alert.state) == ("refused", "rejected: answered 401", "opened")
+    assert (alert.probe, alert.probe_says, alert.state) == ("refused", "rejected: returned 401", "opened")
     assert (placed.destinations.get().state, placed.destinations.get().probe) == ("suspended", "")
 
 

@@ -102,7 +102,7 @@ def meta_of(pipe: Pipe, number: int) -> MessageMeta:
 
 
 def dead(pipe: Pipe, number: int, cause: str = "rejected", node: str = "transmit:crm", **more: Any) -> Message:
-    death = DeadLetterReason(node, cause, f"{cause}: answered 401", "401\nno such key")
+    death = DeadLetterReason(node, cause, f"{cause}: returned 401", "401\nno such key")
     meta = meta_of(pipe, number)
     return Message(DEAD, number, headers=dead_headers(meta, [(META_HEADER, encode_meta(meta))], death), **more)
 
@@ -128,7 +128,7 @@ def suspended(pipe: Pipe, of_version: int, cause: str = "storm") -> Message:
         int(AT.timestamp() * 1e6),
         suspended=cause,
         status=401,
-        reason="rejected: answered 401",
+        reason="rejected: returned 401",
         of_version=of_version,
     )
     return Message(SIGNALS, 0, key=signal_key(signal).encode(), value=encode_signal(signal))
@@ -226,7 +226,7 @@ def test_suspension_by_a_lane_updates_the_destinations_row(store: LedgerStore, p
     assert (row.state, row.state_cause, row.state_reason, row.version) == (
         "suspended",
         "storm",
-        "rejected: answered 401",
+        "rejected: returned 401",
         version + 1,
     )
     alert = Alert.objects.get()

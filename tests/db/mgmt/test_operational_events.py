@@ -88,14 +88,14 @@ def test_states_of_a_destination_make_events_with_the_cause(siem: Pipe, pipe: Pi
     resume_destination(destination=row, by=alice)
     states = Destination.State
     change_destination_state(
-        row=row, was=[states.ACTIVE], becomes=states.SUSPENDED, cause="gone", reason="answered 410"
+        row=row, was=[states.ACTIVE], becomes=states.SUSPENDED, cause="gone", reason="returned 410"
     )
     assert stored() == [
         ("penstock.destination.paused", {"destination": "crm", "state": "paused"}),
         ("penstock.destination.resumed", {"destination": "crm", "state": "active"}),
         (
             "penstock.destination.suspended",
-            {"destination": "crm", "state": "suspended", "cause": "gone", "reason": "answered 410"},
+            {"destination": "crm", "state": "suspended", "cause": "gone", "reason": "returned 410"},
         ),
     ]
 

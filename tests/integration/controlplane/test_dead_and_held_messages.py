@@ -55,7 +55,7 @@ class Lane:
     def dead_letter(self, numbers: range) -> None:
         for number in numbers:
             meta = self._meta(number)
-            death = DeadLetterReason("transmit:crm", "rejected", "rejected: answered 401", "401\nno")
+            death = DeadLetterReason("transmit:crm", "rejected", "rejected: returned 401", "401\nno")
             headers = dead_headers(meta, [(META_HEADER, encode_meta(meta))], death)
             self._produce("dead", headers, number)
         assert self._producer.flush(10) == 0

@@ -95,7 +95,7 @@ def test_attempt_without_a_response_has_no_first_byte():
     ("reason", "status", "words", "detail"),
     [
         ("connect: Failed to connect to 127.0.0.1:9", 0, "No connection", "Failed to connect to 127.0.0.1:9"),
-        ("server-error: answered 503", 503, "Returned 503", ""),
+        ("server-error: returned 503", 503, "Returned 503", ""),
         ("expired", 503, "Not delivered within the retry period", ""),
         ("something new: told in full", 0, "something new: told in full", ""),
         ("", 204, "", ""),

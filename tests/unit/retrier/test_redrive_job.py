@@ -126,7 +126,7 @@ TestRedriveJob.settings = settings(max_examples=200, stateful_step_count=40, dea
 def letter(node: str = "transmit:crm", **changes: Any) -> tuple[MessageMeta, list[tuple[str, bytes]]]:
     headers = message(0, attempt=3, first_us=5, tried=2, not_before_us=9, **changes).headers()
     meta = read_meta(headers)
-    return meta, dead_headers(meta, headers, DeadLetterReason(node, "rejected", "answered 400", "400\nno"))
+    return meta, dead_headers(meta, headers, DeadLetterReason(node, "rejected", "returned 400", "400\nno"))
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def held(lane: MemoryLane, topics: MemoryTopics, offset: int, purpose: Purpose =
 def dead(lane: MemoryLane, topics: MemoryTopics, offset: int, node: str = NODE) -> None:
     found = message(offset, topic=lane.cell.topics["dead"].name, attempt=2, first_us=7)
     headers = dead_headers(
-        read_meta(found.headers()), found.headers(), DeadLetterReason(node, "rejected", "answered 400")
+        read_meta(found.headers()), found.headers(), DeadLetterReason(node, "rejected", "returned 400")
     )
     found._parts = (*found._parts[:3], headers, None)
     topics.add(found)

@@ -278,7 +278,7 @@ def test_foreign_record_is_dead_lettered_whatever_its_size(tmp_path: Path, room:
 
 def test_redrive_skips_a_dead_letter_without_its_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with sent(tmp_path, CLIENT_MAX_BYTES - 2_000, 2_000) as (lane, send):
-        lane.work._ends.dead_letter(send, "rejected", "answered 400", "400\n" + "x" * 2_000)
+        lane.work._ends.dead_letter(send, "rejected", "returned 400", "400\n" + "x" * 2_000)
         found = letter(lane)
         assert original_of(found["headers"])
         name = lane.cell.topics["dead"].name

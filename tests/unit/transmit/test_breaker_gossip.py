@@ -73,7 +73,7 @@ def test_suspension_is_published_with_its_cause_and_last_response(tmp_path: Path
     clock.advance(1.1)
     work.poll()
     (one,) = told(lane)
-    assert (one.suspended, one.status, one.in_a_row, one.reason) == ("storm", 403, STORM, "rejected: answered 403")
+    assert (one.suspended, one.status, one.in_a_row, one.reason) == ("storm", 403, STORM, "rejected: returned 403")
     work.close()
 
 

@@ -1,6 +1,6 @@
 """What grows with a deployment: executors, partitions of a lane, and pipes on the control topic.
 
-Each executor of the first part gets a quarter of a core (control group `cpu`, version 1, as root): so the slope of one,
+Each executor of the first part gets a share of a core (control group `cpu`, version 1, as root): so the slope of one,
 two and four executors can be measured on a machine of two cores, whose rest is left for the broker.
 """
 
@@ -14,26 +14,21 @@ from pathlib import Path
 from typing import Final
 
 import psutil
-from confluent_kafka import Producer
 
-from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
-from dataplane.ledger.units import MINUTE_US
-from dataplane.names import WIRE_VERSION, Purpose
+from dataplane.names import Purpose
 from dataplane.tables.control import ControlReader, ControlTable
-from loadgen.measured import EVENT
 from tests.bench.idle import IDLE, publish_idle
-from tests.bench.raw import SAFE
 from tests.bench.report import Line
-from tests.bench.stand import STEPS, Stand
+from tests.bench.stand import STEPS, Stand, fill
 from tests.support.cluster import PIPE, Cluster
 from tests.support.data_plane import DataPlane
 from tests.support.patience import until
 from tests.support.spark_cluster import SparkCluster, executor_of
 
 EXECUTORS: Final = (1, 2, 4)
-SHARE: Final = 0.25  # of a core, for each executor
-EXECUTOR_EVENTS: Final = 400_000
-MEASURED_S: Final = 8.0
+SHARE: Final = 0.15  # of a core, for each executor
+EXECUTOR_EVENTS: Final = 600_000
+MEASURED_S: Final = 6.0
 SETTLED_S: Final = 3.0  # after a change, before the measurement
 UP_S: Final = 240.0
 PARTITIONS: Final = (4, 100, 1_000)
@@ -70,8 +65,8 @@ def _executors() -> list[Line]:
 
 
 def _rate_of(plane: DataPlane, lanes: int) -> float:
-    """Return the events per second of so many process lanes, each on its own executor."""
-    plane.cluster.publish_cell(process=lanes)
+    """Return the events per second of so many process lanes, each on its own executor, without other lanes."""
+    plane.cluster.publish_cell(process=lanes, transmit=0, transmit_retry=0, retrier=0)
     since_us = time.time_ns() // 1_000
     writers = [f"process-{number}" for number in range(lanes)]
 
@@ -200,17 +195,3 @@ def _control_topic(at: Stand) -> list[Line]:
         Line(f"{name}, memory of a process", "MB", [max(grown_mb)]),
         Line(f"{name}, snapshot", "MB", [snapshot.stat().st_size / 1e6]),
     ]
-
-
-def fill(cluster: Cluster, count: int) -> None:
-    """Produce events on the ingest topic, as ingest stamps them, over all partitions in turn."""
-    producer = Producer({"bootstrap.servers": cluster.kafka, "queue.buffering.max.messages": 2 * count, **SAFE})
-    topic, now_us = cluster.topics["ingest"], time.time_ns() // 1_000
-    for number in range(count):
-        meta = MessageMeta(WIRE_VERSION, f"msg_{number}", PIPE, 1, "shop", now_us, now_us, now_us // MINUTE_US)
-        headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
-        producer.produce(topic.name, EVENT, partition=number % topic.partitions, headers=headers)
-        if not number % 10_000:
-            producer.poll(0)
-    if producer.flush(120):
-        raise TimeoutError(f"{len(producer)} of {count} events were not stored")

@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
-from dataplane.names import LaneKind, lane_group
+from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
+from dataplane.ledger.units import MINUTE_US
+from dataplane.names import WIRE_VERSION, LaneKind, lane_group
 from loadgen.events import LoadRefusedError
 from loadgen.measured import EVENT, LoadOrder, LoadResult
 from localbox.settings import ROOT
 from localbox.testing import Box
+from tests.bench.raw import SAFE
 from tests.bench.received import ReceivedLog
 from tests.support.cluster import HIGH_QUOTAS, KEY, PIPE, Cluster
 
@@ -154,6 +157,20 @@ def _is_ready(port: int) -> bool:
             return bool(answer.status == 200)
     except urllib.error.HTTPError:
         return False
+
+
+def fill(cluster: Cluster, count: int) -> None:
+    """Produce events on the ingest topic, as ingest stamps them, over all partitions in turn."""
+    producer = Producer({"bootstrap.servers": cluster.kafka, "queue.buffering.max.messages": 2 * count, **SAFE})
+    topic, now_us = cluster.topics["ingest"], time.time_ns() // 1_000
+    for number in range(count):
+        meta = MessageMeta(WIRE_VERSION, f"msg_{number}", PIPE, 1, "shop", now_us, now_us, now_us // MINUTE_US)
+        headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
+        producer.produce(topic.name, EVENT, partition=number % topic.partitions, headers=headers)
+        if not number % 10_000:
+            producer.poll(0)
+    if producer.flush(120):
+        raise TimeoutError(f"{len(producer)} of {count} events were not stored")
 
 
 @contextmanager

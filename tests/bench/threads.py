@@ -6,7 +6,6 @@ interruptions only add cost.
 """
 
 import asyncio
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -18,11 +17,9 @@ from confluent_kafka.admin import NewTopic
 
 from dataplane.ingest.events import read_events
 from dataplane.ingest.replica import IngestReplica
-from dataplane.ingest.stamp import message_id
 from dataplane.jobs.lanes import make_work
-from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, decode_meta, encode_meta
-from dataplane.ledger.units import MINUTE_US
-from dataplane.names import CONTROL_TOPIC, WIRE_VERSION
+from dataplane.ledger.meta import META_HEADER, Headers, decode_meta, encode_meta
+from dataplane.names import CONTROL_TOPIC
 from dataplane.plan.stage import decode, encode
 from dataplane.runtime.garbage import collect_rarely
 from dataplane.runtime.lanes.context import LaneIdentity
@@ -32,8 +29,8 @@ from dataplane.tables.records import Record, encode_record, record_key
 from loadgen.measured import EVENT
 from tests.bench.raw import SAFE
 from tests.bench.report import RUNS, Line
-from tests.bench.stand import FIVE_STEPS, STEPS
-from tests.support.cluster import KEY, PIPE, Cluster
+from tests.bench.stand import FIVE_STEPS, STEPS, fill
+from tests.support.cluster import KEY, Cluster
 
 COUNT: Final = 16_000  # the mock broker keeps 5 MB per partition
 Carry = Callable[[Message], tuple[bytes, Headers]]
@@ -64,19 +61,6 @@ def mock_cluster(steps: list[dict[str, Any]]) -> Iterator[tuple[MockCluster, Dat
         cluster.make_cell_topics(["process"])
         cluster.publish_pipe({"crm": "http://127.0.0.1:1/hook"}, normalize=steps)
         yield cluster, settings_from(cluster.env(var, 1))
-
-
-def fill(cluster: Cluster) -> None:
-    """Produce COUNT events on the ingest topic, as ingest stamps them."""
-    producer = Producer({"bootstrap.servers": cluster.kafka, "queue.buffering.max.messages": 2 * COUNT, **SAFE})
-    topic = cluster.topics["ingest"].name
-    for number in range(COUNT):
-        now_us = time.time_ns() // 1_000
-        id_ = message_id(now_us, os.urandom(10).hex()[:19])
-        meta = MessageMeta(WIRE_VERSION, id_, PIPE, 1, "shop", now_us, now_us, now_us // MINUTE_US)
-        headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
-        producer.produce(topic, EVENT, partition=number // 100 % cluster.partitions, headers=headers)
-    assert producer.flush(60) == 0
 
 
 class Laps:
@@ -131,7 +115,7 @@ class TimedLane(Lane):
 def lane_us(steps: list[dict[str, Any]]) -> float:
     """Return microseconds per message of the process lane with all features on."""
     with mock_cluster(steps) as (cluster, settings):
-        fill(cluster)
+        fill(cluster, COUNT)
         lane = TimedLane(LaneIdentity("c1", "process", 0, 1, "bench"), settings, make_work)
         assert lane.run() == "drained"
         return lane.laps.us
@@ -140,7 +124,7 @@ def lane_us(steps: list[dict[str, Any]]) -> float:
 def loop_us(carry: Carry) -> float:
     """Return microseconds per message of a bare loop: consume, convert by `carry`, produce, count each report."""
     with mock_cluster([]) as (cluster, _):
-        fill(cluster)
+        fill(cluster, COUNT)
         return _loop_us(cluster, carry)
 
 

@@ -113,7 +113,7 @@ ELSEWHERE: Final[dict[str, str]] = {
     "TokenRequest.ended": "a token to be fetched: test_destination_auth",
     "DestinationTarget._pause_s": "a token to be fetched: test_destination_auth",
     "RetrierWork._dead_letter": "more of one destination than its pace: test_retrier_work",
-    "ProcessWork.process self._returned": "dedup: test_dedup",
+    "ProcessWork._queue self._returned": "dedup: test_dedup",
     "ProcessWork._returned": "dedup: test_dedup",
     "Runner.run self.hold": "a pipe whose messages die in its steps: test_dead_rate",
     "DeliveryQueues._take_turn self.add_later": "a message of a key before its time: test_order",
@@ -206,7 +206,7 @@ ELSEWHERE: Final[dict[str, str]] = {
     # another fault
     "Runner._log_once": "an error of Penstock's own: test_internal_errors",
     "Runner.dead_letter self._log_once": "an error of Penstock's own: test_internal_errors",
-    "ProcessWork.process self._put": "dedup: test_dedup",
+    "ProcessWork._queue self._put": "dedup: test_dedup",
     "Runner.begun": "traces: process/test_traces",
     "ProcessWork._run_flow self._runner.begun": "traces: process/test_traces",
     "RampBooks._book": "a ramp: test_process_work, test_ramp",

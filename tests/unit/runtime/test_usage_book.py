@@ -13,7 +13,7 @@ from dataplane.runtime.lanes.context import LaneIdentity
 from dataplane.runtime.telemetry.usage import REPORT_S, UsageBook
 from loadgen.measured import EVENT
 from tests.bench import threads
-from tests.bench.stand import STEPS
+from tests.bench.stand import STEPS, fill
 from tests.support.cluster import PIPE
 
 COUNT = 1_500
@@ -113,7 +113,7 @@ def test_lane_reports_its_work_for_a_pipe_at_the_latest_when_it_drains(monkeypat
     """A whole lane on librdkafka's mock broker: all messages, all bytes, and no more CPU than the process used."""
     monkeypatch.setattr(threads, "COUNT", COUNT)
     with threads.mock_cluster(STEPS) as (cluster, settings):
-        threads.fill(cluster)
+        fill(cluster, COUNT)
         began = UsageBook()  # created before the lane's own
         lane = threads.TimedLane(LaneIdentity("c1", "process", 0, 1, "test"), settings, make_work)
         assert lane.run() == "drained"

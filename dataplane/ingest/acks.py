@@ -147,7 +147,7 @@ class AckTracker:
                 self._loop.call_soon(self._first_turn)
 
     def _first_turn(self) -> None:
-        """Send what the requests of this pass of the loop produced. Blocks the loop for at most SEND_NOW_S."""
+        """Send what the requests of this pass of the loop produced. Blocks the loop for a round trip, at most 2 ms."""
         try:
             self._producer.send_now()
         finally:

@@ -105,7 +105,7 @@ class ProcessWork:
         is_quiet = len(messages) <= FEW and not producer.in_flight and not self._is_bulk
         self._queue(messages)
         self._run_some()
-        if is_quiet:
+        if is_quiet and producer.in_flight:
             producer.send_now()
 
     def _queue(self, messages: Sequence[Message]) -> None:

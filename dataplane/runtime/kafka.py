@@ -16,8 +16,9 @@ log = logging.getLogger(__name__)
 SESSION_TIMEOUT_MS: Final = 6_000  # a killed lane that does not return loses its partitions after this
 MAX_POLL_INTERVAL_MS: Final = 60_000
 LEAVE_S: Final = 1.0
-# Time limit of a flush that sends records without waiting for `linger.ms`. It ends earlier if all are stored. A longer
-# flush calls delivery callbacks while the exception of a fatal error is set.
+# Time limit of a flush that sends records without waiting for `linger.ms`; librdkafka rounds the rest up to whole
+# milliseconds. It ends earlier if all are stored, and blocks its thread, so it is short. From 200 ms on, the client
+# also calls delivery callbacks while the exception of a fatal error is set.
 SEND_NOW_S: Final = 0.001
 ERROR_LOG_S: Final = 10.0
 

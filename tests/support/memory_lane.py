@@ -79,7 +79,7 @@ class MemoryOutbox:
     def __init__(self) -> None:
         self.sent: list[tuple[str, Any, dict[str, Any]]] = []
         self.waiting: list[Any] = []
-        self.sent_now = 0  # calls of send_now
+        self.sent_now: list[int] = []  # by call of send_now, the number of records that were sent before
 
     @property
     def in_flight(self) -> int:
@@ -94,7 +94,7 @@ class MemoryOutbox:
         self.sent.append((topic, None, {"value": value, "key": key, "headers": headers}))
 
     def send_now(self) -> None:
-        self.sent_now += 1
+        self.sent_now.append(len(self.sent))
 
     def begin_group(self, topic: str, token: Any) -> "MemoryProduceGroup":
         return MemoryProduceGroup(self, topic, token)

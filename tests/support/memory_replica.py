@@ -23,8 +23,10 @@ class MemoryProducer:
         self._records += 1
         self._due.append((report, Report(partition, self._records)))
 
-    def send_now(self) -> None:
-        """Do nothing: the next poll reports all records."""
+    def flush(self, wait_s: float) -> int:
+        """Report the records since the last poll; none is left."""
+        self.poll(wait_s)
+        return 0
 
     def poll(self, _wait_s: float) -> None:
         """Report the records since the last poll."""

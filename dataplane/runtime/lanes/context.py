@@ -81,7 +81,7 @@ class RecordProducer(Protocol):
         """Produce a record that may be lost, for live tails."""
 
     def send_now(self) -> None:
-        """Send buffered records without waiting for others of their batch; block for at most a millisecond."""
+        """Send buffered records without waiting for others of their batch; block for at most 2 ms."""
 
 
 class CheckpointCounts(Protocol):

@@ -66,7 +66,7 @@ class ReplaceableProducer:
     def flush(self, wait_s: float) -> int:
         """Like Producer.flush, but a fatal error replaces the instance.
 
-        Uses `poll`, because a long flush calls delivery callbacks while the exception is still set.
+        Uses `poll`, because a flush of 200 ms or more calls delivery callbacks while the exception is still set.
         """
         deadline = time.monotonic() + wait_s
         while (len(self._producer) or self._failed) and time.monotonic() < deadline:

@@ -69,9 +69,6 @@ class SlowProducer:
         while self._due:
             self.waiting.pop(0)(*self._due.pop(0))
 
-    def send_now(self) -> None:
-        """Do nothing: the next poll reports all records."""
-
     def report(self, *errors: KafkaError | None) -> None:
         self._due += [(error, Place(offset)) for offset, error in enumerate(errors)]
 

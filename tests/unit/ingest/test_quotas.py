@@ -235,8 +235,10 @@ class AckingProducer:
         place = SimpleNamespace(partition=lambda: partition, offset=lambda: offset)
         self._due.append(lambda: report(None, place))
 
-    def send_now(self) -> None:
-        """Do nothing: the next poll reports all records."""
+    def flush(self, wait_s: float) -> int:
+        """Report the records since the last poll; none is left."""
+        self.poll(wait_s)
+        return 0
 
     def poll(self, _wait_s: float) -> None:
         due, self._due = self._due, []

@@ -60,9 +60,6 @@ class PlacingProducer:
             report, place = self._due.pop()
             report(None, place)
 
-    def send_now(self) -> None:
-        """Do nothing: the next poll reports all records."""
-
     def flush(self, _wait_s: float) -> int:
         return 0
 

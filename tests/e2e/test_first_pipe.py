@@ -151,9 +151,12 @@ def test_first_five_minutes_work_by_forms_without_javascript(
     page.get_by_label("Pipe name").fill("without a script")
     use_echo(page, whole_box, "chat", 1)
     page.get_by_role("button", name="Send test request to chat").click()
-    with page.expect_popup() as opened:
-        page.get_by_role("link", name="Refresh").click()
-    reload_until(opened.value, ".tried", "Returned 200", ANSWERED_MS)
+    refresh, result = page.get_by_role("link", name="Refresh"), page.locator(".tried", has_text="Returned 200")
+    expect(refresh.or_(result)).to_be_visible()  # the response may have arrived before the page was rendered
+    if refresh.count():
+        with page.expect_popup() as opened:
+            refresh.click()
+        reload_until(opened.value, ".tried", "Returned 200", ANSWERED_MS)
     page.get_by_role("button", name="Preview plan").click()
     page.get_by_role("button", name="Create pipe").click()
     expect(page.get_by_role("heading", name="without a script created")).to_be_visible()

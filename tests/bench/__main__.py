@@ -3,12 +3,10 @@
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dataplane.names import LaneKind
 from localbox.settings import ROOT
 from tests.bench import lookups
 from tests.bench.bulk import bench_bulk
@@ -55,20 +53,6 @@ def bench_ingest(at: Stand) -> list[Line]:
     return [batches, single]
 
 
-def _lane_rate(at: Stand, kind: LaneKind, topic: str, count: int, *more: str) -> float:
-    """Return a lane's records per second, first commit to last, over `count` records beyond those committed."""
-    before = at.committed(kind, topic)
-    with at.running("-m", "tests.bench.lane", kind, *more):
-        first = last = (0.0, before)
-        while last[1] < before + count:
-            time.sleep(0.05)
-            now = (time.perf_counter(), at.committed(kind, topic))
-            if now[1] > last[1]:
-                first = first if first[0] else now
-                last = now
-    return (last[1] - first[1]) / (last[0] - first[0])
-
-
 def bench_process(at: Stand) -> list[Line]:
     """Process lane, two steps, ledger and lag on, against the bare consume-produce loop over the same records."""
     return [_process(at, "process, 2 steps, ledger and lag on", STEPS, 0.6)]
@@ -90,7 +74,7 @@ def _process(at: Stand, name: str, steps: list[dict[str, Any]], need: float) -> 
 
     def measure() -> float:
         waiting = at.ends(ingest) - at.committed("process", ingest)
-        return _lane_rate(at, "process", ingest, waiting)
+        return at.run_lane("process", ingest, waiting).rate
 
     values, bases = alternate(measure, baseline)
     line = Line(name, "events/s", values, bases, f"{need:.0%} of the bare loop".replace("%", " %"))
@@ -106,7 +90,7 @@ def bench_ledger(at: Stand) -> list[Line]:
     def measure(*more: str) -> float:
         with at.ingest():
             at.load(count=EVENTS, batch=100, connections=8)
-        return _lane_rate(at, "process", topic, EVENTS, *more)
+        return at.run_lane("process", topic, EVENTS, *more).rate
 
     values, bases = alternate(measure, lambda: measure("uncounted"))
     line = Line("process, ledger and lag on against off", "events/s", values, bases, "85 % of it without")
@@ -130,7 +114,7 @@ def bench_transmit(at: Stand) -> list[Line]:
     def prepare() -> None:
         with at.ingest():
             at.load(count=SENDS, batch=100, connections=8)
-        _lane_rate(at, "process", at.cluster.topics["ingest"].name, SENDS)
+        at.run_lane("process", at.cluster.topics["ingest"].name, SENDS)
 
     def baseline() -> float:
         prepare()
@@ -140,7 +124,7 @@ def bench_transmit(at: Stand) -> list[Line]:
     def measure() -> float:
         waiting = at.ends(egress) - at.committed("transmit", egress)
         with at.receiver():
-            return _lane_rate(at, "transmit", egress, waiting)
+            return at.run_lane("transmit", egress, waiting).rate
 
     values, bases = alternate(measure, baseline)
     line = Line(

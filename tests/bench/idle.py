@@ -7,9 +7,8 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, NamedTuple
+from typing import Final
 
-import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
@@ -19,7 +18,7 @@ from dataplane.spec import parse_pipe_spec
 from dataplane.tables.records import PipeRecord, PlanRecord, Record
 from loadgen.measured import EVENT
 from tests.bench.report import RUNS, Line
-from tests.bench.stand import STEPS, Stand
+from tests.bench.stand import STEPS, LaneRun, Stand
 from tests.support.cluster import PIPE, TENANT
 
 IDLE: Final = 10_000
@@ -27,13 +26,6 @@ EVENTS: Final = 60_000
 MEASURED_S: Final = 120.0
 CHANGES: Final = 5
 _MARK: Final = '"changed":%d'
-
-
-class Run(NamedTuple):
-    """Process lane from its first commit to its last: records per second, and its resident memory (MB)."""
-
-    rate: float
-    rss_mb: float
 
 
 def bench_idle(at: Stand) -> list[Line]:
@@ -108,25 +100,12 @@ def _seconds_until(at: Stand, producer: Producer, reader: Consumer, mark: bytes)
     raise TimeoutError(f"no message with {mark!r} in {MEASURED_S:g} s")
 
 
-def _run(at: Stand) -> Run:
+def _run(at: Stand) -> LaneRun:
     """Produce events on ingest, then run a lane over them."""
     producer = Producer({"bootstrap.servers": at.cluster.kafka, "log_level": 3, "queue.buffering.max.messages": EVENTS})
-    _produce(at, producer, EVENTS)
     topic = at.cluster.topics["ingest"].name
-    start = at.committed("process", topic)
-    end = at.ends(topic)
-    with at.running("-m", "tests.bench.lane", "process") as process:
-        first = last = (0.0, start)
-        deadline = time.monotonic() + MEASURED_S
-        while last[1] < end:
-            assert time.monotonic() < deadline, f"{end - last[1]} of {end - start} are not committed"
-            time.sleep(0.05)
-            now = (time.perf_counter(), at.committed("process", topic))
-            if now[1] > last[1]:
-                first = first if first[0] else now
-                last = now
-        rss_mb = psutil.Process(process.pid).memory_info().rss / 1e6
-    return Run((last[1] - first[1]) / (last[0] - first[0]), rss_mb)
+    _produce(at, producer, EVENTS)
+    return at.run_lane("process", topic, at.ends(topic) - at.committed("process", topic))
 
 
 def _produce(at: Stand, producer: Producer, count: int) -> None:

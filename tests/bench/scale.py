@@ -1,4 +1,4 @@
-"""What grows with a deployment: executors, partitions of a lane, and pipes on the control topic.
+"""Benchmarks of a growing deployment: executors, partitions of a lane, and pipes on the control topic.
 
 Each executor of the first part gets a share of a core (control group `cpu`, version 1, as root): so the slope of one,
 two and four executors can be measured on a machine of two cores, whose rest is left for the broker.
@@ -131,7 +131,8 @@ def _partitions(at: Stand) -> list[Line]:
             at.cluster = WideCluster(own.kafka, f"wide{count}", count)
             at.cluster.make_cell_topics(("process",))
             at.pipe(STEPS)
-            rate, rss_mb = _lane_over(at)
+            fill(at.cluster, PARTITION_EVENTS)
+            rate, rss_mb = at.run_lane("process", at.cluster.topics["ingest"].name, PARTITION_EVENTS)
             name = f"a process lane with {count:,} partitions"
             base = lines[0].values if lines else [rate]
             lines.append(Line(name, "events/s", [rate], base, "70 % of the rate with 4"))
@@ -140,25 +141,6 @@ def _partitions(at: Stand) -> list[Line]:
     finally:
         at.cluster = own
     return lines
-
-
-def _lane_over(at: Stand) -> tuple[float, float]:
-    """Return the events per second of a lane over new events, first commit to last, and its memory in MB."""
-    cell, topic = at.cluster.cell, at.cluster.topics["ingest"].name
-    fill(at.cluster, PARTITION_EVENTS)
-    with at.running("-m", "tests.bench.lane", "process", cell) as process:
-        first = last = (0.0, 0)
-        deadline = time.monotonic() + UP_S
-        while last[1] < PARTITION_EVENTS:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{PARTITION_EVENTS - last[1]} of {PARTITION_EVENTS} events are not committed")
-            time.sleep(0.1)
-            now = (time.perf_counter(), at.committed("process", topic))
-            if now[1] > last[1]:
-                first = first if first[0] else now
-                last = now
-        rss_mb = psutil.Process(process.pid).memory_info().rss / 1e6
-    return (last[1] - first[1]) / (last[0] - first[0]), rss_mb
 
 
 # -- control topic -----------------------------------------------------------------------------------------------------

@@ -10,9 +10,10 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import msgspec
+import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
@@ -26,6 +27,7 @@ from tests.bench.raw import SAFE
 from tests.bench.received import ReceivedLog
 from tests.support.cluster import HIGH_QUOTAS, KEY, PIPE, Cluster
 
+LANE_RUN_S: Final = 120.0
 STEPS: list[dict[str, Any]] = [{"op": "set", "path": "bench.seen", "value": True}, {"op": "remove", "path": "note"}]
 # Five steps and a predicate, as in a typical pipe.
 FIVE_STEPS: list[dict[str, Any]] = [
@@ -36,6 +38,13 @@ FIVE_STEPS: list[dict[str, Any]] = [
     {"op": "set", "path": "bench.seen", "value": True},
     {"op": "remove", "path": "note"},
 ]
+
+
+class LaneRun(NamedTuple):
+    """Lane from its first commit to its last: records per second, and its resident memory (MB)."""
+
+    rate: float
+    rss_mb: float
 
 
 class Stand:
@@ -106,6 +115,23 @@ class Stand:
             return sum(max(place.offset, 0) for place in consumer.committed(places, timeout=10))
         finally:
             consumer.close()
+
+    def run_lane(self, kind: LaneKind, topic: str, count: int, *more: str) -> LaneRun:
+        """Run a lane until it has committed `count` records beyond those committed. Raises TimeoutError."""
+        before = self.committed(kind, topic)
+        with self.running("-m", "tests.bench.lane", kind, self.cluster.cell, *more) as process:
+            first = last = (0.0, before)
+            deadline = time.monotonic() + LANE_RUN_S
+            while last[1] < before + count:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"{before + count - last[1]} of {count} are not committed")
+                time.sleep(0.05)
+                now = (time.perf_counter(), self.committed(kind, topic))
+                if now[1] > last[1]:
+                    first = first if first[0] else now
+                    last = now
+            rss_mb = psutil.Process(process.pid).memory_info().rss / 1e6
+        return LaneRun((last[1] - first[1]) / (last[0] - first[0]), rss_mb)
 
     def ends(self, topic: str) -> int:
         """Return the number of records ever produced to a topic."""

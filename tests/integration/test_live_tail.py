@@ -140,8 +140,8 @@ def test_viewer_beyond_the_limit_is_refused(topic: Topic, hub: TailHub):
 def test_unresponsive_brokers_are_reported():
     hub = TailHub(f"127.0.0.1:{free_ports(1)[0]}")
     with closing(TailStream(hub, TailFilter(), topic="none", generation=1, pipe="p")) as stream:
-        told = events(iter(stream), "standing")
-        until(lambda: next(told)["trouble"] == "the brokers do not respond", "it is told", 20)
+        states = events(iter(stream), "standing")
+        until(lambda: next(states)["trouble"] == "the brokers do not respond", "the stream reports it", 20)
 
 
 @pytest.mark.long

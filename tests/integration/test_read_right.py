@@ -69,16 +69,16 @@ def newest_is_read() -> bool:
 @pytest.mark.parametrize("acls", [[], [Acl(WEB, "topic", TOPIC, "describe")]], ids=["no right", "only to describe"])
 def test_each_read_names_the_missing_right_and_succeeds_once_it_is_granted(access: KafkaAccess, acls: list[Acl]):
     access.set_acls(WEB, role_acls("web"))
-    until(newest_is_read)
+    until(newest_is_read, limit_s=30)
     access.set_acls(WEB, acls)
     close_readers()
-    until(lambda: not newest_is_read())
+    until(lambda: not newest_is_read(), limit_s=30)
     for name, read in READS.items():
         with pytest.raises(RecordUnavailableError) as raised:
             read()
         assert isinstance(raised.value, ReadRightMissingError), name
     access.set_acls(WEB, role_acls("web"))
-    until(newest_is_read)
+    until(newest_is_read, limit_s=30)
 
 
 def test_live_tail_names_the_missing_right(access: KafkaAccess, broker: Broker):
@@ -86,8 +86,8 @@ def test_live_tail_names_the_missing_right(access: KafkaAccess, broker: Broker):
     hub, viewer = TailHub(broker.address), TailViewer("pipe_1")
     hub.join(TOPIC, viewer)
     try:
-        until(lambda: "contact the operator" in hub.trouble)
+        until(lambda: "contact the operator" in hub.trouble, limit_s=30)
         access.set_acls(WEB, role_acls("web"))
-        until(lambda: not hub.trouble)
+        until(lambda: not hub.trouble, limit_s=30)
     finally:
         hub.leave(TOPIC, viewer)

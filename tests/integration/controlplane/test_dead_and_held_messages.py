@@ -139,7 +139,7 @@ def test_each_dead_and_held_message_counts_once_despite_cut_connections(lane: La
             lane.hold(range(batch * 50, batch * 50 + 50))
             time.sleep(0.6)
             cut_other_connections()
-        until(lambda: waiting("dead") == waiting("held") == 200)
+        until(lambda: waiting("dead") == waiting("held") == 200, limit_s=30)
         time.sleep(2)
     assert (waiting("dead"), waiting("held"), DeadLetter.objects.count()) == (200, 200, 200)
     alert = Alert.objects.get()
@@ -151,7 +151,7 @@ def test_redrive_is_published_as_a_record_and_ends_by_reported_progress(
 ):
     with observing():
         lane.dead_letter(range(20))
-        until(lambda: waiting("dead") == 20)
+        until(lambda: waiting("dead") == 20, limit_s=30)
         seen = preview(pipe_id=pipe.id, chosen=MessageSelection("crm"))
         assert (seen.count, seen.causes) == (20, {"rejected": 20})
         move = start_redrive(pipe=pipe, chosen=MessageSelection("crm"))
@@ -166,7 +166,7 @@ def test_redrive_is_published_as_a_record_and_ends_by_reported_progress(
         offsets = decode_offsets(record.offsets)
         assert sum(len(found) for found in offsets.values()) == 20
         lane.report_done(move, offsets)
-        until(lambda: Redrive.objects.get().state == "done")
+        until(lambda: Redrive.objects.get().state == "done", limit_s=30)
         provisioner.tick()
         last = [one for one in redrive_records(kafka) if one.move == move.id][-1]
         assert (last.version, last.offsets) == (2, {}), "a finished redrive carries no offsets"
@@ -175,7 +175,7 @@ def test_redrive_is_published_as_a_record_and_ends_by_reported_progress(
 def test_task_releases_held_messages_once_their_destination_is_active(lane: Lane, pipe: Pipe):
     with observing():
         lane.hold(range(8))
-        until(lambda: waiting("held") == 8)
+        until(lambda: waiting("held") == 8, limit_s=30)
     tend()
     move = Redrive.objects.get()
     assert (move.what, move.total, waiting("held")) == ("release", 8, 0)
@@ -184,7 +184,7 @@ def test_task_releases_held_messages_once_their_destination_is_active(lane: Lane
 def test_message_of_a_dead_letter_is_read_from_its_topic(lane: Lane):
     with observing():
         lane.dead_letter(range(4))
-        until(lambda: DeadLetter.objects.count() == 4)
+        until(lambda: DeadLetter.objects.count() == 4, limit_s=30)
     letter = DeadLetter.objects.get(message_id="m2")
     stored = read_record(letter.topic, letter.partition, letter.offset, pipes=(letter.pipe_id,))
     assert (stored.meta.id, stored.body) == ("m2", b'{"n": 1}')

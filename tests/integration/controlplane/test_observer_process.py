@@ -78,10 +78,10 @@ def end_of_audit(kafka: str, partition: int) -> int:
 def test_records_written_while_no_observer_runs_are_read_later(writer: Writer):
     with observing():
         writer.write(5)
-        until(lambda: writer.is_stored)
+        until(lambda: writer.is_stored, limit_s=30)
     writer.write(5)
     with observing():
-        until(lambda: writer.is_stored)
+        until(lambda: writer.is_stored, limit_s=30)
     assert writer.lags == writer.written * UNITS
 
 
@@ -91,7 +91,7 @@ def test_cut_connections_to_postgres_lose_nothing_and_double_nothing(writer: Wri
             writer.write(40)
             time.sleep(0.4)
             cut_other_connections()
-        until(lambda: writer.is_stored)
+        until(lambda: writer.is_stored, limit_s=30)
     assert writer.lags == writer.written * UNITS
 
 
@@ -118,7 +118,7 @@ def test_repeatedly_killed_observer_counts_each_record_once(writer: Writer, envi
     process = start_process(environment)
     try:
         writer.write(10)  # else all may be stored already, and SIGTERM would reach a process that has not started yet
-        until(lambda: writer.is_stored)
+        until(lambda: writer.is_stored, limit_s=30)
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
@@ -129,14 +129,14 @@ def test_second_observer_takes_over_when_the_first_dies(writer: Writer, environm
     first = start_process(environment)
     try:
         writer.write(3)
-        until(lambda: writer.is_stored)
+        until(lambda: writer.is_stored, limit_s=30)
         with observing():
             writer.write(3)
-            until(lambda: writer.is_stored)
+            until(lambda: writer.is_stored, limit_s=30)
             first.send_signal(signal.SIGKILL)
             first.wait()
             writer.write(3)
-            until(lambda: writer.is_stored)
+            until(lambda: writer.is_stored, limit_s=30)
     finally:
         first.kill()
         first.wait()

@@ -95,7 +95,7 @@ class Cells:
     def kill(self, cell: str, kind: LaneKind) -> None:
         """Kill a lane by the pid of its heartbeat, and start another when it has ended."""
         os.kill(Heartbeat.objects.get(cell=cell, writer=f"{kind}-0").body["pid"], signal.SIGKILL)
-        until(lambda: self.server.ended.get(f"{cell}/{kind}") == -signal.SIGKILL)
+        until(lambda: self.server.ended.get(f"{cell}/{kind}") == -signal.SIGKILL, limit_s=30)
         self.start(cell, kind)
 
     def ticks_until(self, truth: Any, limit_s: float = 60) -> None:
@@ -105,7 +105,7 @@ class Cells:
         """Publish the records of all rows, and wait until the cell's lanes hold them."""
         self.provisioner.tick()
         end = max(one.offset for one in self.provisioner._hands.control.published.values()) + 1
-        until(lambda: not Heartbeat.objects.filter(cell=cell, table_offset__lt=end).exists())
+        until(lambda: not Heartbeat.objects.filter(cell=cell, table_offset__lt=end).exists(), limit_s=30)
 
     def wait_accepting(self, key: str) -> None:
         """Wait until ingest runs and knows this API key: it then refuses only the body."""
@@ -179,7 +179,7 @@ class Story:
 
     def send(self, field: str, count: int) -> None:
         with self.sender(50, field) as sender:
-            until(lambda: len(sender.acked) >= count)
+            until(lambda: len(sender.acked) >= count, limit_s=30)
         self.acked += sender.acked
         self.waiting[field] = {one.id for one in sender.acked}
 
@@ -221,11 +221,11 @@ def test_migration_under_load_also_delivers_messages_that_waited_on_the_old_cell
         for name in WAITING:
             story.send(name, 3)
         held = OffsetSet.objects.filter(pipe_id=pipe.id, destination="held", kind="held", count__gt=0)
-        until(lambda: held.exists() and DeadLetter.objects.count() >= 3 and story.bins()["retrying"] >= 3)
+        until(lambda: held.exists() and DeadLetter.objects.count() >= 3 and story.bins()["retrying"] >= 3, limit_s=30)
 
         load = stack.enter_context(ExitStack())
         sender = load.enter_context(story.sender(RATE, "n"))
-        until(lambda: len(sender.acked) > RATE)
+        until(lambda: len(sender.acked) > RATE, limit_s=30)
         row = request_migration(
             pipe=pipe, target=Cell.objects.get(id=new), reason="room", by=story.alice, now=datetime.now(UTC)
         )
@@ -233,7 +233,7 @@ def test_migration_under_load_also_delivers_messages_that_waited_on_the_old_cell
         cells.kill(old, "process")
         cells.kill(new, "transmit")
         generations = {cell: Topic.objects.get(cell=cell, purpose="ingest").generation for cell in (old, new)}
-        until(lambda: any(_generation(one.position) == generations[new] for one in sender.acked))
+        until(lambda: any(_generation(one.position) == generations[new] for one in sender.acked), limit_s=30)
         cells.ticks_until(lambda: PipeMigration.objects.get(id=row.id).state == "done", 90)
         late = story.bins_at("late")
         assert late
@@ -283,7 +283,7 @@ def test_each_key_keeps_its_order_while_its_pipe_is_migrated_and_lanes_die(cells
         cells.ticks_until(lambda: pipe.revisions.filter(state="live").exists(), 90)
         cells.wait_accepting(key)
         with Keyed(cells.port, key) as sender:
-            until(lambda: sum(sender.acked.values()) > 10 * KEYS)
+            until(lambda: sum(sender.acked.values()) > 10 * KEYS, limit_s=30)
             request_migration(
                 pipe=pipe, target=Cell.objects.get(id=new), reason="room", by=alice, now=datetime.now(UTC)
             )
@@ -291,14 +291,14 @@ def test_each_key_keeps_its_order_while_its_pipe_is_migrated_and_lanes_die(cells
             cells.kill(old, "transmit")
             cells.kill(new, "process")
             held = OffsetSet.objects.filter(pipe_id=pipe.id, destination="", count__gt=0)
-            until(held.exists)
+            until(held.exists, limit_s=30)
             assert release_leftovers() == 0, "the source cell still has earlier messages"
             cells.ticks_until(lambda: PipeMigration.objects.get().state == "done", 120)
-            until(release_leftovers)
+            until(release_leftovers, limit_s=30)
             cells.ticks_until(lambda: pipe.moves.filter(state="done").exists(), 60)
             cells.kill(new, "process")
             more = sum(sender.acked.values()) + 5 * KEYS
-            until(lambda: sum(sender.acked.values()) > more)
+            until(lambda: sum(sender.acked.values()) > more, limit_s=30)
         total = sum(sender.acked.values())
 
         def all_came() -> bool:
@@ -322,7 +322,7 @@ def _assert_sealed(story: Story, kafka: str) -> None:
     for partition in range(AUDIT_PARTITIONS):
         sealer.load(partition)
     later = datetime.now(UTC) + timedelta(minutes=10)
-    until(lambda: sealer.step(later, reader.bounds) == 0)
+    until(lambda: sealer.step(later, reader.bounds) == 0, limit_s=30)
     by_minute = Counter(one.bucket for one in story.acked)
     seals = Seal.objects.filter(pipe_id=story.pipe.id, bucket__in=by_minute)
     assert {seal.bucket: (seal.accepted, seal.lost) for seal in seals} == {

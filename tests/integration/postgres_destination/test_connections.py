@@ -19,8 +19,7 @@ from dataplane.transmit.http.sender import NOT_BEGUN, HttpPolicy
 from dataplane.transmit.policy.delivery_verdict import OK
 from dataplane.transmit.policy.postgres_verdict import DATABASE_REFUSED
 from dataplane.transmit.postgres.sender import PostgresSender
-from tests.support.insertions import LOOPBACK, changed, insert, row
-from tests.support.patience import until
+from tests.support.insertions import LOOPBACK, changed, insert, row, until
 from tests.support.postgres_server import HOST, PostgresServer
 from tests.support.trust import Trust
 

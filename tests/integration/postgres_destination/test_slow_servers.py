@@ -18,8 +18,7 @@ from dataplane.transmit.policy.postgres_verdict import DATABASE_ERROR
 from dataplane.transmit.postgres.insertion import Insertion
 from dataplane.transmit.postgres.request import InsertRequest
 from dataplane.transmit.postgres.sender import PostgresSender
-from tests.support.insertions import changed, ended, insert, row
-from tests.support.patience import until
+from tests.support.insertions import changed, ended, insert, row, until
 from tests.support.postgres_server import PASSWORD, PostgresServer
 
 GIGABYTE = 1_000_000_000

@@ -40,6 +40,11 @@ METRICS: Final = (
            "Events by outcome: acked, refused (4xx), over-quota (429; a request refused unread counts as one), "
            "unavailable (503: stored or not, senders repeat them).",
            "unavailable: Kafka or the disk of the ack journal cannot keep up."),
+    Metric("penstock_ingest_connections", "ingest", "gauge", "connections", (),
+           "Open connections of senders.", "At 4,096 in a process, new ones replace idle ones: add replicas."),
+    Metric("penstock_ingest_refused_connections_total", "ingest", "counter", "connections", (),
+           "Connections closed at once: the process has 4,096, and none is idle.",
+           "Add replicas, or look for a client that opens connections without limit."),
     Metric("penstock_ingest_waiting_requests", "ingest", "gauge", "requests", (),
            "Requests that wait for Kafka's delivery reports.", "The brokers respond slowly."),
     Metric("penstock_ingest_ready", "ingest", "gauge", "0 or 1", (),

@@ -27,6 +27,7 @@ TITLES: Final[Mapping[str, str]] = {
     "id-invalid": "Id of the delivery is invalid",
     "encoding-invalid": "Content encoding not supported or invalid",
     "body-slow": "Body was sent too slowly",
+    "http-invalid": "Request is not valid HTTP",
     "schema": "Event does not fit the schema of its source",
     "schema-unknown": "Schema is not one of the source's subjects",
     "event-type-missing": "Event has no type",

@@ -12,13 +12,13 @@ from dataplane.runtime.web.asgi import (
     BodyRefusedError,
     BodyRule,
     ByteBudget,
-    ClientGoneError,
     Receive,
     Scope,
     Send,
     answer,
     read_body,
 )
+from dataplane.runtime.web.errors import ClientGoneError
 
 PATH: Final = "/echo/"
 BODY: Final = BodyRule(1024 * 1024)

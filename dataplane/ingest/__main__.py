@@ -4,20 +4,20 @@ import argparse
 import asyncio
 import signal
 import sys
+from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import uvloop
-from granian.constants import Interfaces
-from granian.http import HTTP1Settings
-from granian.server.embed import Server
 
 from dataplane.ingest.app import IngestApp
 from dataplane.ingest.replica import IngestReplica
 from dataplane.runtime.garbage import collect_rarely
 from dataplane.runtime.settings import settings_from
 from dataplane.runtime.telemetry.logs import log_as_json
-from dataplane.runtime.telemetry.metrics_registry import MetricsRegistry
+from dataplane.runtime.telemetry.metrics_registry import MetricReading, MetricsRegistry
 from dataplane.runtime.telemetry.tracing import tracing_from
+from dataplane.runtime.web.http1.server import HttpServer
 
 DRAIN_S: Final = 25.0
 CATCH_UP_S: Final = 5.0
@@ -33,31 +33,24 @@ async def serve(name: str) -> int:
     replica = IngestReplica(settings, name, tracing_from("penstock-ingest", name))
     replica.start()
     app = IngestApp(replica)
+    server = HttpServer(app)
     registry = MetricsRegistry()
-    registry.reads(app.readings)
-    registry.reads(replica.readings)
+    for readings in (app.readings, replica.readings, partial(_connections, server)):
+        registry.reads(readings)
     registry.serve()
     await replica.caught_up(CATCH_UP_S)
-    sweeper = asyncio.create_task(app.sweep())
-    server = Server(
-        app,
-        address=settings.ingest_host,
-        port=settings.ingest_port,
-        interface=Interfaces.RSGI,
-        backlog=1024,
-        backpressure=4_096,
-        websockets=False,
-        http1_settings=HTTP1Settings(header_read_timeout=10_000),
-    )
-    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, server.stop)
-    await server.serve()
-    deadline = loop.time() + DRAIN_S
-    while app.active and loop.time() < deadline:
-        await asyncio.sleep(0.01)
-    sweeper.cancel()
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    await server.start(settings.ingest_host, settings.ingest_port)
+    await stopped.wait()
+    await server.drain(DRAIN_S)
     return 0 if await replica.stop() else 1
+
+
+def _connections(server: HttpServer) -> Iterator[MetricReading]:
+    yield MetricReading("penstock_ingest_connections", server.connections)
+    yield MetricReading("penstock_ingest_refused_connections_total", server.refused)
 
 
 def main() -> int:

@@ -1,14 +1,13 @@
-"""HTTP interface of ingest on granian's RSGI: routes for events, webhooks and probes. No framework on the hot path."""
+"""HTTP interface of ingest: routes for events, webhooks and probes. No framework on the hot path."""
 
-import asyncio
 import itertools
 import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -21,19 +20,20 @@ from dataplane.ingest.problems import EventRejectedError, problem_body
 from dataplane.ingest.quotas import InFlightBytes, OverQuotaError, TenantMeter
 from dataplane.ingest.replica import IngestReplica
 from dataplane.ingest.route import SourceRoute
-from dataplane.ingest.slow_bodies import SlowBodyMonitor
 from dataplane.ingest.time_slice import TimeSlice
 from dataplane.ingest.webhooks import IDEMPOTENCY_HEADER, checked_id, read_webhook, request_of
 from dataplane.ledger.traceparent import TRACEPARENT
 from dataplane.names import EVENTS_PATH, WEBHOOK_PATH
 from dataplane.runtime.telemetry.metrics_registry import MetricReading
+from dataplane.runtime.web.errors import ClientGoneError, HttpError
+from dataplane.runtime.web.http1.head import RequestHead, ResponseHeaders
+from dataplane.runtime.web.http1.request import Request
 from dataplane.spec.loops import HOPS_HEADER, LOOP_DETECTED, LOOP_STATUS, MAX_HOPS, hops_of
 from dataplane.webhooks import Reply
 from dataplane.webhooks.preset import ACCEPTED
 
 log = logging.getLogger(__name__)
 
-BODY_TIMEOUT_S: Final = 30.0
 JSON: Final = ("content-type", "application/json")
 PROBLEM: Final = ("content-type", "application/problem+json")
 _NO_ATTRIBUTES: Final[dict[str, str]] = {}
@@ -51,7 +51,7 @@ class BatchResult(msgspec.Struct):
 
 
 class IngestApp:
-    """The RSGI application. `__rsgi__` is called for each request."""
+    """The application of the HTTP server, which calls it for each request."""
 
     def __init__(self, replica: IngestReplica) -> None:
         self._replica = replica
@@ -59,109 +59,108 @@ class IngestApp:
         self._most = replica.settings.max_event_bytes
         self._web_url = replica.settings.web_url
         self._receipts = f"{self._web_url}/receipts/"
-        self._slow = SlowBodyMonitor(BODY_TIMEOUT_S)
-        self.active = 0
         self.answers: Counter[int] = Counter()  # by status: events, webhooks, and refusals of other requests
 
-    async def sweep(self) -> None:
-        """Cancel requests whose body does not arrive in time. Runs until cancelled."""
-        await self._slow.sweep()
-
-    async def __rsgi__(self, scope: Any, protocol: Any) -> None:
-        """Handle one request; every error is problem+json."""
-        self.active += 1
+    async def __call__(self, request: Request) -> None:
+        """Handle one request; every error is problem+json. Raises ClientGoneError."""
+        head = request.head
         try:
-            if scope.path == EVENTS_PATH and scope.method == "POST":
-                status = await self._events(scope.headers, protocol)
+            if head.path == EVENTS_PATH and head.method == "POST":
+                status = await self._events(request)
                 self.answers[status] += 1
-            elif scope.path.startswith(WEBHOOK_PATH):
-                status = await self._webhook(scope, protocol)
+            elif head.path.startswith(WEBHOOK_PATH):
+                status = await self._webhook(request)
                 self.answers[status] += 1
             else:
-                self._probe(scope, protocol)
+                self._probe(request)
         except EventRejectedError as refusal:
-            self._refuse(protocol, refusal)
+            request.respond(refusal.status, *self._refused(refusal))
+        except ClientGoneError:
+            raise
         except Exception:
             log.exception("request failed")
-            self._refuse(protocol, EventRejectedError(500, "internal", "the event was not stored; retry later"))
-        finally:
-            self.active -= 1
+            error = EventRejectedError(500, "internal", "the event was not stored; retry later")
+            request.respond(error.status, *self._refused(error))
+
+    def error_response(self, error: HttpError) -> tuple[ResponseHeaders, bytes]:
+        """Return headers and body of the response to a request that is not valid HTTP."""
+        return self._refused(_invalid(error))
 
     def readings(self) -> Iterator[MetricReading]:
         """Yield the number of responses by status."""
         for status, count in self.answers.copy().items():
             yield MetricReading("penstock_ingest_answers_total", count, (str(status),))
 
-    def _probe(self, scope: Any, protocol: Any) -> None:
-        match scope.path:
+    def _probe(self, request: Request) -> None:
+        match request.head.path:
             case "/livez":
-                protocol.response_bytes(200, [JSON], b'{"status":"alive"}')
+                request.respond(200, [JSON], b'{"status":"alive"}')
             case "/readyz":
-                self._ready(protocol)
+                self._ready(request)
             case path if path == EVENTS_PATH:
-                raise EventRejectedError(405, "method-not-allowed", f"needs POST, got {scope.method[:10]}")
+                raise _needs_post(request.head)
             case _:
                 raise EventRejectedError(404, "not-found", "send events to POST /v1/events")
 
-    def _ready(self, protocol: Any) -> None:
+    def _ready(self, request: Request) -> None:
         reason = self._replica.ready
         body = _encode({"status": reason or "ready", "replica": self._replica.name})
-        protocol.response_bytes(503 if reason else 200, [JSON], body)
+        request.respond(503 if reason else 200, [JSON], body)
 
-    async def _events(self, headers: Any, protocol: Any) -> int:
+    async def _events(self, request: Request) -> int:
         """Take the events of a request, answer it and return the status. Raises EventRejectedError."""
-        began_us = time.time_ns() // 1_000
+        began_us, headers = time.time_ns() // 1_000, request.head.headers
         key = key_of(headers.get("authorization"))
         route = self._replica.routes.find(key)  # refuse a sender without access before reading anything
         hops = _checked_hops(headers)
         with self._replica.meters.flight(route.pipe.tenant) as flight:
-            route, events = await self._received(headers, protocol, flight, key, route=route, began_us=began_us)
+            route, events = await self._received(request, flight, key, route=route, began_us=began_us)
             results = await self._take(route, events, headers, hops, began_us)
             if events.is_batch:
-                return _answer_batch(protocol, results, f"{self._receipts}{{id}}/", flight.meter)
-            return self._answer_one(protocol, results[0], flight.meter)
+                return _answer_batch(request, results, f"{self._receipts}{{id}}/", flight.meter)
+            return self._answer_one(request, results[0], flight.meter)
 
-    async def _webhook(self, scope: Any, protocol: Any) -> int:
+    async def _webhook(self, request: Request) -> int:
         """Take a sender's request at the URL of a source, answer it and return the status. Raises EventRejectedError.
 
         The sender gets the response that it expects, and 2xx only once the event is stored.
         """
-        began_us, headers = time.time_ns() // 1_000, scope.headers
-        secret = scope.path.removeprefix(WEBHOOK_PATH)
+        began_us, head = time.time_ns() // 1_000, request.head
+        secret = head.path.removeprefix(WEBHOOK_PATH)
         route, webhook = self._replica.webhooks.find(secret)
-        if scope.method != "POST":
-            reply = webhook.preset.options(request_of(headers, b"", "")) if scope.method == "OPTIONS" else None
+        if head.method != "POST":
+            reply = webhook.preset.options(request_of(head.lines, b"", "")) if head.method == "OPTIONS" else None
             if reply is None:
-                raise EventRejectedError(405, "method-not-allowed", f"needs POST, got {scope.method[:10]}")
-            return _reply(protocol, reply)
-        hops = _checked_hops(headers)
+                raise _needs_post(head)
+            return _reply(request, reply)
+        hops = _checked_hops(head.headers)
         with self._replica.meters.flight(route.pipe.tenant) as flight:
             body = None
             try:
-                body = await self._read(headers, protocol, flight, route.pipe.pipe)
+                body = await self._read(request, flight, route.pipe.pipe)
                 route, webhook = self._replica.webhooks.find(secret)  # as in _received
-                request = request_of(headers, body, self._address(scope))
-                found = read_webhook(webhook, request, began_us // 1_000_000, self._most)
+                signed = request_of(head.lines, body, self._address(head))
+                found = read_webhook(webhook, signed, began_us // 1_000_000, self._most)
             except EventRejectedError as refusal:
                 is_verified = not refusal.code.startswith("signature-")
                 self._replica.note_rejected(route, refusal, began_us, body if is_verified else None)
                 raise
             if isinstance(found, Reply):
-                return _reply(protocol, found)
-            results = await self._take(route, found, headers, hops, began_us)
+                return _reply(request, found)
+            results = await self._take(route, found, head.headers, hops, began_us)
             if found.is_batch:
-                return _answer_batch(protocol, results, f"{self._receipts}{{id}}/", flight.meter)
+                return _answer_batch(request, results, f"{self._receipts}{{id}}/", flight.meter)
             if results[0].status != 202 or webhook.preset.reply == ACCEPTED:
-                return self._answer_one(protocol, results[0], flight.meter)
-            return _reply(protocol, webhook.preset.reply)
+                return self._answer_one(request, results[0], flight.meter)
+            return _reply(request, webhook.preset.reply)
 
-    def _address(self, scope: Any) -> str:
+    def _address(self, head: RequestHead) -> str:
         """Return the URL of a request as its sender was given it, whatever host a proxy has put in its place."""
-        query = f"?{scope.query_string}" if scope.query_string else ""
-        return f"{self._replica.settings.ingest_url}{scope.path}{query}"
+        query = f"?{head.query}" if head.query else ""
+        return f"{self._replica.settings.ingest_url}{head.path}{query}"
 
     def _take(
-        self, route: SourceRoute, events: RequestEvents, headers: Any, hops: int, began_us: int
+        self, route: SourceRoute, events: RequestEvents, headers: Mapping[str, str], hops: int, began_us: int
     ) -> Awaitable[list[EventResult]]:
         """Store the events of a request with what its headers say, within the tenant's quota."""
         type_header = route.gate.record_header if route.gate is not None else ""
@@ -173,15 +172,15 @@ class IngestApp:
         return self._replica.take(route, carry_trace(items, traceparent))
 
     async def _received(
-        self, headers: Any, protocol: Any, flight: InFlightBytes, key: str, *, route: SourceRoute, began_us: int
+        self, request: Request, flight: InFlightBytes, key: str, *, route: SourceRoute, began_us: int
     ) -> tuple[SourceRoute, RequestEvents]:
         """Return the route of a request and its events. Raises EventRejectedError if it is refused as a whole.
 
         route: of the key before the body was read
         """
-        body = None
+        body, headers = None, request.head.headers
         try:
-            body = await self._read(headers, protocol, flight, route.pipe.pipe)
+            body = await self._read(request, flight, route.pipe.pipe)
             route = self._replica.routes.find(key)  # reading the body takes time: use the route that the key has now
             ce = _NO_ATTRIBUTES
             if "ce-specversion" in headers:
@@ -197,15 +196,15 @@ class IngestApp:
             self._replica.note_rejected(route, refusal, began_us, body)
             raise
 
-    async def _read(self, headers: Any, protocol: Any, flight: InFlightBytes, pipe: str) -> bytes:
+    async def _read(self, request: Request, flight: InFlightBytes, pipe: str) -> bytes:
         """Return the body, decompressed.
 
         Raises EventRejectedError; if the tenant is known to be over quota, before any of the body is read.
         """
         try:
             flight.meter.check(self._replica.meters.clock())
-            body = await self._body(headers, protocol, flight)
-            if (encoding := headers.get("content-encoding")) is not None:
+            body = await self._body(request, flight)
+            if (encoding := request.head.headers.get("content-encoding")) is not None:
                 body = await self._decompressed(encoding.strip().lower(), body, flight)
         except OverQuotaError:
             self._replica.refuse(pipe)
@@ -213,7 +212,7 @@ class IngestApp:
         flight.meter.charge(len(body))
         return body
 
-    def _answer_one(self, protocol: Any, result: EventResult, meter: TenantMeter) -> int:
+    def _answer_one(self, request: Request, result: EventResult, meter: TenantMeter) -> int:
         if result.status == 429:
             raise meter.over_rest(1)
         if result.status != 202:
@@ -221,27 +220,31 @@ class IngestApp:
             raise EventRejectedError(
                 result.status, result.code, result.detail, retry_after_s=retry_after_s, pointer=result.pointer
             )
-        head = [JSON, ("location", f"{self._receipts}{result.id}/"), meter.left()]
-        protocol.response_bytes(202, head, _encode(result))
+        headers = [JSON, ("location", f"{self._receipts}{result.id}/"), meter.left()]
+        request.respond(202, headers, _encode(result))
         return 202
 
-    async def _body(self, headers: Any, protocol: Any, flight: InFlightBytes) -> bytes:
-        """Return the body as sent. Raises EventRejectedError if it is too large, too slow or over a limit in flight."""
-        declared = headers.get("content-length")
-        if declared is not None and declared.isdecimal():
-            if _is_over(declared, self._limit):
-                raise self._too_large()
-            flight.grow(int(declared))
-        task = self._slow.begin()
+    async def _body(self, request: Request, flight: InFlightBytes) -> bytes:
+        """Return the body as sent. Raises EventRejectedError if it is invalid, too large, too slow or over a limit.
+
+        Reading stops as soon as the body exceeds a limit.
+        """
+        declared = request.head.content_length
         try:
-            return bytes(await (protocol() if declared is not None else self._chunks(protocol, flight)))
-        except asyncio.CancelledError:
-            refusal = self._slow.broken_off(task)
-            if refusal is None:
-                raise
-            raise refusal from None
-        finally:
-            self._slow.end(task)
+            if declared is not None:
+                if declared > self._limit:
+                    raise self._too_large()
+                flight.grow(declared)
+                return await request.body()
+            body = bytearray()
+            while chunk := await request.chunk():
+                flight.grow(len(chunk))
+                body += chunk
+                if len(body) > self._limit:
+                    raise self._too_large()
+            return bytes(body)
+        except HttpError as error:
+            raise _invalid(error) from None
 
     async def _decompressed(self, encoding: str, body: bytes, flight: InFlightBytes) -> bytes:
         """Return the body without its content encoding. Raises EventRejectedError."""
@@ -259,20 +262,11 @@ class IngestApp:
                 await time_slice.yield_to_loop()
         return bytes(plain)
 
-    async def _chunks(self, protocol: Any, flight: InFlightBytes) -> bytes:
-        """Return a body of unstated length; reading stops as soon as it exceeds the limit."""
-        body = bytearray()
-        async for chunk in protocol:
-            flight.grow(len(chunk))
-            body += chunk
-            if len(body) > self._limit:
-                raise self._too_large()
-        return bytes(body)
-
     def _too_large(self) -> EventRejectedError:
         return EventRejectedError(413, "body-too-large", f"needs at most {self._limit} bytes, decompressed")
 
-    def _refuse(self, protocol: Any, refusal: EventRejectedError) -> None:
+    def _refused(self, refusal: EventRejectedError) -> tuple[ResponseHeaders, bytes]:
+        """Count a refusal and return headers and body of its response."""
         self.answers[refusal.status] += 1
         headers = [PROBLEM, *refusal.headers]
         if refusal.retry_after_s:
@@ -282,16 +276,24 @@ class IngestApp:
         if refusal.status == 401:
             headers.append(("www-authenticate", CHALLENGE))
         request_id = f"{os.getpid():x}-{next(_request_numbers):x}"
-        protocol.response_bytes(refusal.status, headers, problem_body(refusal, request_id, self._web_url))
+        return headers, problem_body(refusal, request_id, self._web_url)
 
 
-def _reply(protocol: Any, reply: Reply) -> int:
+def _reply(request: Request, reply: Reply) -> int:
     headers = [("content-type", reply.media_type)] if reply.media_type else []
-    protocol.response_bytes(reply.status, [*headers, *reply.headers], reply.body)
+    request.respond(reply.status, [*headers, *reply.headers], reply.body)
     return reply.status
 
 
-def _checked_hops(headers: Any) -> int:
+def _needs_post(head: RequestHead) -> EventRejectedError:
+    return EventRejectedError(405, "method-not-allowed", f"needs POST, got {head.method[:10]}")
+
+
+def _invalid(error: HttpError) -> EventRejectedError:
+    return EventRejectedError(error.status, "body-slow" if error.status == 408 else "http-invalid", error.detail)
+
+
+def _checked_hops(headers: Mapping[str, str]) -> int:
     """Return how often Penstock has delivered a request. Raises EventRejectedError if that is too often."""
     hops = hops_of(headers.get(HOPS_HEADER))
     if hops > MAX_HOPS:
@@ -301,12 +303,7 @@ def _checked_hops(headers: Any) -> int:
     return hops
 
 
-def _is_over(declared: str, limit: int) -> bool:
-    """Return whether a Content-Length exceeds the limit; the number may have any length."""
-    return len(declared) > 18 or int(declared) > limit
-
-
-def _answer_batch(protocol: Any, results: list[EventResult], receipts: str, meter: TenantMeter) -> int:
+def _answer_batch(request: Request, results: list[EventResult], receipts: str, meter: TenantMeter) -> int:
     statuses = Counter(result.status for result in results)
     accepted = statuses[202]
     if results and statuses[429] == len(results):
@@ -319,5 +316,5 @@ def _answer_batch(protocol: Any, results: list[EventResult], receipts: str, mete
     elif statuses[503]:
         headers.append(("retry-after", "2"))
     status = status_of(results)
-    protocol.response_bytes(status, headers, body)
+    request.respond(status, headers, body)
     return status

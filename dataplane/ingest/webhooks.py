@@ -3,7 +3,7 @@
 Nothing of an unverified request is parsed, except what its signature covers in parsed form (the fields of a form).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
@@ -40,11 +40,11 @@ class OpenedWebhook(Struct, frozen=True):
     headers: tuple[str, ...]
 
 
-def request_of(headers: Any, body: bytes, url: str) -> WebhookRequest:
-    """Return a request; `headers.items()` has a pair for each header line, in any case of letters."""
+def request_of(lines: Iterable[tuple[str, str]], body: bytes, url: str) -> WebhookRequest:
+    """Return a request. `lines`: name in lower case and value of each header line."""
     found: dict[str, list[str]] = {}
-    for name, value in headers.items():
-        found.setdefault(name.lower(), []).append(value)
+    for name, value in lines:
+        found.setdefault(name, []).append(value)
     return WebhookRequest(found, body, url)
 
 

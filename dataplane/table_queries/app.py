@@ -35,7 +35,7 @@ class TableQueries:
 
     The server bounds the connections (asgi_server.MOST_CONNECTIONS), each with one request at a time. An answer is
     handed to the server at once, so a client that does not read it holds at most MOST_BYTES, for
-    asgi_server.UNREAD_MS, and delays nobody.
+    sockets.UNREAD_MS, and delays nobody.
 
     Streams of changes take turns with the pages (OpenStreams).
     """

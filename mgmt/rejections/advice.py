@@ -79,6 +79,9 @@ REASONS: Final = {
         "id of the delivery is invalid", "Have the sender use at most 255 printable characters as its id."
     ),
     "encoding-invalid": RejectionReason("content encoding is invalid", "Compress with gzip, or do not compress."),
+    "http-invalid": RejectionReason(
+        "request is not valid HTTP", "Have the sender send what the detail of the response asks for."
+    ),
     "body-slow": RejectionReason("body was sent too slowly", "Check the sender's connection, or send smaller batches."),
 }
 _OTHER: Final = RejectionReason("was rejected", "The sender's response names the reason.")

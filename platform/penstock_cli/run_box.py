@@ -9,7 +9,8 @@ from typing import Final, NoReturn
 
 from penstock_cli.errors import CliError, ExitCode
 
-NEEDED: Final = ("django", "celery", "pyspark", "granian", "psutil")  # some of what `pip install --no-deps` leaves out
+# Some of what `pip install --no-deps` leaves out.
+NEEDED: Final = ("django", "celery", "pyspark", "granian", "httptools", "psutil")
 
 
 def run_box(words: Sequence[str]) -> NoReturn:

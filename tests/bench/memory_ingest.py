@@ -15,12 +15,13 @@ from dataplane.ingest.app import IngestApp
 from dataplane.ingest.event_types import read_container
 from dataplane.ingest.events import read_events
 from dataplane.ingest.replica import IngestReplica
-from dataplane.names import EVENTS_PATH, PURPOSES, cell_topic
+from dataplane.names import PURPOSES, cell_topic
 from dataplane.runtime.settings import settings_from
 from dataplane.spec.keys import key_digest
 from dataplane.tables.records import ApiKeyRecord, CellRecord, PipeRecord, QuotaRecord, Record, TopicRecord
 from tests.support import process_lane
 from tests.support.cluster import KEY
+from tests.support.http_exchange import MemoryExchange
 from tests.support.memory_lane import PARTITIONS
 
 REQUESTS: Final = 8  # concurrent
@@ -53,33 +54,6 @@ class Loopback:
         due, self._due = self._due, []
         for report, partition in due:
             report(None, next(self._next[partition]))
-
-
-class MemoryExchange:
-    """Scope and protocol of a POST, as granian gives them to an application; the body arrives on the next turn."""
-
-    path, method = EVENTS_PATH, "POST"
-
-    def __init__(self, media_type: str, body: bytes) -> None:
-        self._body = body
-        self._loop = asyncio.get_running_loop()
-        self.status = 0
-        self.headers = {
-            "host": "127.0.0.1:8000",
-            "authorization": f"Bearer {KEY}",
-            "content-type": media_type,
-            "content-length": str(len(body)),
-        }
-
-    def __call__(self) -> asyncio.Future[bytes]:
-        """Return the body as an awaitable."""
-        found = self._loop.create_future()
-        self._loop.call_soon(found.set_result, self._body)
-        return found
-
-    def response_bytes(self, status: int, _headers: list[tuple[str, str]], _body: bytes) -> None:
-        """Keep the status of the response."""
-        self.status = status
 
 
 class MemoryIngest:
@@ -119,9 +93,10 @@ class MemoryIngest:
         self._replica._acks = AckTracker(self._producer, self._replica._recorder.on_done)
 
     async def _post(self) -> None:
-        exchange = MemoryExchange(self._media_type, self._body)
+        headers = {"authorization": f"Bearer {KEY}", "content-type": self._media_type}
         for _ in range(POSTS):
-            await self._app.__rsgi__(exchange, exchange)
+            exchange = MemoryExchange(self._body, headers)
+            await self._app(exchange.request)
             assert exchange.status == 202
 
     async def _request(self) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
-from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -41,6 +40,7 @@ from dataplane.tables.sealed import bind, webhook_place
 from tests.corpus.inputs import EVENT_BYTES, REQUEST_BYTES, Input, inputs
 from tests.support import process_lane, transmitting
 from tests.support.bounded import Case, Share
+from tests.support.http_exchange import MemoryExchange
 from tests.support.memory_lane import MemoryMessage
 from tests.support.memory_replica import MemoryProducer
 
@@ -81,38 +81,19 @@ class _Stored(MemoryProducer):
         assert all(name.isascii() and "\n" not in name and "\r" not in name for name, _ in headers)
 
 
-class _Exchange:
-    """HTTP exchange: the body of one request, and the status of its response."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-        self.status = 0
-
-    async def __call__(self) -> bytes:
-        return self._body
-
-    def response_bytes(self, status: int, *_: Any) -> None:
-        self.status = status
-
-
 def _ingest(one: Input) -> Callable[[], Share]:
     """Return a run of the request that measures its longest uninterrupted share of the event loop."""
     body = one.body()
-    headers = {
-        "authorization": f"Bearer {KEY}",
-        "content-type": one.media_type,
-        "content-length": str(len(body)),
-        **one.headers,
-    }
+    headers = {"authorization": f"Bearer {KEY}", "content-type": one.media_type, **one.headers}
     path = f"{WEBHOOK_PATH}{_url_part(one.preset)}" if one.preset else EVENTS_PATH
-    scope = SimpleNamespace(path=path, query_string=one.query, method="POST", headers=headers)
+    target = f"{path}?{one.query}" if one.query else path
     replica = _replica()
 
     async def run() -> float:
         replica._loop = asyncio.get_running_loop()
         replica._acks = AckTracker(replica._producer, replica._recorder.on_done)
-        exchange = _Exchange(body)
-        request = asyncio.create_task(IngestApp(replica).__rsgi__(scope, exchange))
+        exchange = MemoryExchange(body, headers, target=target)
+        request = asyncio.ensure_future(IngestApp(replica)(exchange.request))
         longest_s, began = 0.0, time.thread_time()
         while not request.done():
             await asyncio.sleep(0)

@@ -220,3 +220,69 @@ def test_largest_accepted_event_is_kept_whole_when_dead_retried_or_held_and_stop
         assert sum(header.startswith("ce_x") for header, _ in found.headers) == 60
     good = json.loads(plane.post(key, b"{}")[2])["position"]
     until(lambda: good in {one.position for one in plane.receiver.got["/largest/refuses"]}, "the lanes go on", 60)
+
+
+# -- HTTP itself ---------------------------------------------------------------------------------------------------
+
+
+def exchange(plane: DataPlane, data: bytes) -> list[tuple[int, dict[str, str], bytes]]:
+    """Send bytes on one connection, close our half, and return all responses."""
+    found: list[tuple[int, dict[str, str], bytes]] = []
+    with socket.create_connection(("127.0.0.1", plane.port), timeout=20) as connection:
+        connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+        received = b"".join(iter(lambda: connection.recv(65_536), b""))
+    while received:
+        head, _, received = received.partition(b"\r\n\r\n")
+        line, *rest = head.decode().split("\r\n")
+        headers = dict(one.split(": ", 1) for one in rest)
+        length = int(headers["content-length"])
+        found.append((int(line.split()[1]), headers, received[:length]))
+        received = received[length:]
+    return found
+
+
+def event(key: str, *headers: str, body: bytes = b"{}") -> bytes:
+    lines = ["POST /v1/events HTTP/1.1", "host: a", f"authorization: Bearer {key}", "content-type: application/json"]
+    return "\r\n".join([*lines, f"content-length: {len(body)}", *headers, "", ""]).encode() + body
+
+
+def test_pipelined_events_are_all_accepted_in_order(plane: DataPlane, key: str):
+    answers = exchange(plane, b"".join(event(key, body=b'{"n":%d}' % n) for n in range(200)))
+    assert [status for status, _, _ in answers] == [202] * 200
+    assert len({json.loads(body)["id"] for _, _, body in answers}) == 200
+
+
+def test_event_with_a_request_to_upgrade_to_http_2_is_accepted(plane: DataPlane, key: str):
+    """Java's client sends it with its first request."""
+    upgrade = ("connection: Upgrade, HTTP2-Settings", "upgrade: h2c", "http2-settings: AAEAAEAAAAIAAAAAAAMAAAAA")
+    answers = exchange(plane, event(key, *upgrade) + event(key))
+    assert [status for status, _, _ in answers] == [202, 202]
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),  # TLS on the port without TLS
+        (b"GET /livez HTTP/1.1\r\n\r\n", 400),
+        (b"GET /livez HTTP/2.0\r\nhost: a\r\n\r\n", 505),
+        (b"GET /livez HTTP/1.1\r\nhost: a\r\nx: " + b"a" * 65_536 + b"\r\n\r\n", 431),
+        (b"POST /v1/events HTTP/1.1\r\nhost: a\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
+        (
+            b"POST /v1/events HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+            400,
+        ),
+    ],
+)
+def test_request_that_is_not_valid_http_gets_a_problem_and_its_connection_ends(
+    plane: DataPlane, data: bytes, status: int
+):
+    (answer,) = exchange(plane, data)
+    problem(answer, status, "http-invalid")
+    assert answer[1]["connection"] == "close"
+
+
+def test_invalid_chunk_is_refused_and_what_follows_is_not_read_as_a_request(plane: DataPlane, key: str):
+    framed = event(key).replace(b"content-length: 2", b"transfer-encoding: chunked").removesuffix(b"{}")
+    (answer,) = exchange(plane, framed + b"2\r\n{}" + event(key))
+    problem(answer, 400, "http-invalid")

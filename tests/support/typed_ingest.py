@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -33,6 +32,7 @@ from tests.support.event_types import (
     REFUNDS,
     event_types,
 )
+from tests.support.http_exchange import MemoryExchange
 from tests.support.memory_replica import MemoryProducer, close_replica
 
 KEY = key_text(b"s" * RANDOM_BYTES)
@@ -65,20 +65,6 @@ class Stored(MemoryProducer):
         self.records.append((body, read_meta(headers), dict(headers[1:])))
 
 
-class Exchange:
-    """Body of one request, and its response."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-        self.status, self.answer = 0, json.loads("{}")
-
-    async def __call__(self) -> bytes:
-        return self._body
-
-    def response_bytes(self, status: int, _headers: Any, body: bytes) -> None:
-        self.status, self.answer = status, json.loads(body)
-
-
 class Ingest:
     """Replica with its app."""
 
@@ -93,12 +79,11 @@ class Ingest:
 
         return asyncio.run(running())
 
-    def post(self, body: bytes, media_type: str = "application/json", **headers: str) -> Exchange:
-        exchange = Exchange(body)
-        known = {"authorization": f"Bearer {KEY}", "content-type": media_type, "content-length": str(len(body))}
+    def post(self, body: bytes, media_type: str = "application/json", **headers: str) -> MemoryExchange:
+        known = {"authorization": f"Bearer {KEY}", "content-type": media_type}
         given = known | {name.replace("_", "-"): value for name, value in headers.items()}
-        request = SimpleNamespace(path="/v1/events", method="POST", headers=given)
-        self.run(lambda: IngestApp(self.replica).__rsgi__(request, exchange))
+        exchange = MemoryExchange(body, given)
+        self.run(lambda: IngestApp(self.replica)(exchange.request))
         return exchange
 
     def feed(self, *events: ReceivedEvent) -> list[int]:

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from dataplane.runtime.web.errors import ClientGoneError
+
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -22,10 +24,6 @@ class BodyRefusedError(Exception):
         super().__init__(detail)
         self.status = status
         self.code = code
-
-
-class ClientGoneError(Exception):
-    """The client closed the connection before its body was read, so that no response can be sent."""
 
 
 class BodyRule(Struct, frozen=True):

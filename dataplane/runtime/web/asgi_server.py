@@ -1,8 +1,6 @@
 """Serve an ASGI application in this process until SIGTERM, with the limits that all of Penstock's servers share."""
 
 import asyncio
-import contextlib
-import resource
 import signal
 import socket
 from collections.abc import Callable
@@ -14,15 +12,9 @@ from granian.log import LogLevels
 from granian.server.embed import Server
 
 from dataplane.runtime.web.asgi import Receive, Scope, Send
+from dataplane.runtime.web.sockets import MOST_CONNECTIONS, allow_open_files, limit_unread
 
 HEADERS_MS: Final = 10_000  # for a request's head; idle connections are closed after the same time
-MOST_CONNECTIONS: Final = 4_096
-# A client that reads nothing of a response for this long is disconnected. Without this limit it keeps its connection,
-# and the response, as long as it wants, and MOST_CONNECTIONS of them stop the server.
-UNREAD_MS: Final = 30_000
-# Of a connection, in the kernel, which doubles it. The default is some MB for an endless response that is not read: the
-# memory limit of a container includes them.
-SEND_BUFFER_BYTES: Final = 128 * 1024
 
 
 class App(Protocol):
@@ -46,8 +38,7 @@ class _Server(Server):  # type: ignore[misc] # granian is not typed
         if self._ssp is not None:
             self._shd, self._ssp = self._ssp.build(), None
         with socket.fromfd(self._shd.get_fd(), socket.AF_INET, socket.SOCK_STREAM) as listener:
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_MS)
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+            limit_unread(listener)
 
 
 async def serve(app: App, host: str, port: int, *, drain_s: float, on_stop: Callable[[], None] = lambda: None) -> None:
@@ -56,7 +47,7 @@ async def serve(app: App, host: str, port: int, *, drain_s: float, on_stop: Call
     HTTP/1 only: the servers run behind proxies that use it, and it has one request at a time on a connection. Raises
     the server's error if it cannot start, such as for a port that is taken.
     """
-    _allow_open_files(2 * MOST_CONNECTIONS)
+    allow_open_files(2 * MOST_CONNECTIONS)
     server = _Server(
         app,
         address=host,
@@ -85,12 +76,3 @@ async def serve(app: App, host: str, port: int, *, drain_s: float, on_stop: Call
     while app.active and loop.time() < deadline_s:
         await asyncio.sleep(0.02)
     await asyncio.sleep(0.1)  # answers that were just sent are still being written
-
-
-def _allow_open_files(count: int) -> None:
-    """Raise the soft limit of open files: each connection takes one."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = count if hard == resource.RLIM_INFINITY else min(count, hard)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        with contextlib.suppress(ValueError, OSError):  # the limit stays: fewer connections
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

@@ -22,13 +22,13 @@ from dataplane.runtime.web.asgi import (
     BodyRefusedError,
     BodyRule,
     ByteBudget,
-    ClientGoneError,
     Receive,
     Scope,
     Send,
     answer,
     read_body,
 )
+from dataplane.runtime.web.errors import ClientGoneError
 
 log = structlog.get_logger(__name__)
 

@@ -32,13 +32,13 @@ from tests.support.event_types import (
     subject,
 )
 from tests.support.hostile_schemas import messages
+from tests.support.http_exchange import MemoryExchange
 from tests.support.typed_ingest import (
     CE,
     DOCUMENT,
     KEY,
     PLAN,
     TYPED,
-    Exchange,
     Opened,
     fed,
 )
@@ -219,13 +219,10 @@ def test_other_requests_run_while_a_large_container_is_read(opened: Opened):
             turns += 1
             await asyncio.sleep(0)
 
-    async def work() -> Exchange:
+    async def work() -> MemoryExchange:
         beside = asyncio.create_task(others())
-        exchange = Exchange(body)
-        headers = {"authorization": f"Bearer {KEY}", "content-type": "avro/binary", "content-length": str(len(body))}
-        await IngestApp(ingest.replica).__rsgi__(
-            SimpleNamespace(path="/v1/events", method="POST", headers=headers), exchange
-        )
+        exchange = MemoryExchange(body, {"authorization": f"Bearer {KEY}", "content-type": "avro/binary"})
+        await IngestApp(ingest.replica)(exchange.request)
         beside.cancel()
         return exchange
 

@@ -34,6 +34,7 @@ from dataplane.tables.records import (
     TopicRecord,
 )
 from tests.support.cluster import key_of
+from tests.support.http_exchange import MemoryExchange
 from tests.support.memory_replica import close_replica
 
 KEY = key_of("p")
@@ -246,31 +247,6 @@ class AckingProducer:
             report()
 
 
-class Exchange:
-    """One request: its body, whether the app read it, and the response."""
-
-    def __init__(self, body: bytes, *, chunks: int = 0) -> None:
-        self._body, self._chunks = body, chunks
-        self.was_read = False
-        self.status, self.headers, self.answer = 0, dict[str, str](), dict[str, Any]()
-
-    async def __call__(self) -> bytes:
-        self.was_read = True
-        return self._body
-
-    def __aiter__(self) -> "Exchange":
-        return self
-
-    async def __anext__(self) -> bytes:
-        if not self._chunks:
-            raise StopAsyncIteration
-        self._chunks -= 1
-        return self._body
-
-    def response_bytes(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
-        self.status, self.headers, self.answer = status, dict(headers), json.loads(body)
-
-
 class Ingest:
     """The replica's own app and classes on a producer that stores at once, with one pipe of tenant `t`."""
 
@@ -278,13 +254,13 @@ class Ingest:
         self.replica, self.stored, self.headers = replica, producer.stored, producer.headers
         self.app = IngestApp(replica)
 
-    async def post(self, body: bytes, *, chunks: int = 0, **headers: str) -> Exchange:
+    async def post(
+        self, body: bytes, *, chunks: int = 0, before_body: Callable[[], None] = lambda: None, **headers: str
+    ) -> MemoryExchange:
         known = {"authorization": f"Bearer {KEY}", "content-type": "application/json"}
-        if not chunks:
-            known["content-length"] = str(len(body))
-        exchange = Exchange(body, chunks=chunks)
         given = known | {name.replace("_", "-"): value for name, value in headers.items()}
-        await self.app.__rsgi__(SimpleNamespace(path="/v1/events", method="POST", headers=given), exchange)
+        exchange = MemoryExchange(body, given, chunks=chunks, before_body=before_body)
+        await self.app(exchange.request)
         return exchange
 
     def refused(self) -> int:
@@ -358,17 +334,12 @@ def test_batch_is_stored_up_to_the_quota_with_a_result_for_each_event(make: Call
 def test_batch_of_which_no_event_fits_is_refused_as_a_whole(make: Callable[..., Ingest]):
     async def story() -> None:
         ingest = make(events_per_s=1)
-        reading = Exchange(b"[1,2]")
-        meter = ingest.replica.meters.of("t")
 
-        async def others_come_first() -> bytes:
-            meter.admit(2, 100.0)
-            return b"[1,2]"
+        def others_come_first() -> None:
+            ingest.replica.meters.of("t").admit(2, 100.0)
 
-        reading.__class__ = type("Slow", (Exchange,), {"__call__": lambda _self: others_come_first()})
-        given = {"authorization": f"Bearer {KEY}", "content-type": "application/json", "content-length": "5"}
-        await ingest.app.__rsgi__(SimpleNamespace(path="/v1/events", method="POST", headers=given), reading)
-        assert (reading.status, reading.answer["code"], ingest.stored) == (429, "quota-exceeded", [])
+        refused = await ingest.post(b"[1,2]", before_body=others_come_first)
+        assert (refused.status, refused.answer["code"], ingest.stored) == (429, "quota-exceeded", [])
 
     asyncio.run(story())
 

@@ -11,6 +11,7 @@ from dataplane.ingest.events import Item
 from dataplane.ingest.quotas import TenantMeters
 from dataplane.tables.control import ControlTable
 from dataplane.tables.quotas import Quotas
+from tests.support.http_exchange import MemoryExchange
 
 
 class Moving:
@@ -37,17 +38,13 @@ class Moving:
         self.taken += taken
         return [EventResult(202, "id") for _ in taken]
 
-    async def __call__(self) -> bytes:
+    def migrate(self) -> None:
         self.cell = "c2"
-        return b"[1,2]"
-
-    def response_bytes(self, *_: Any) -> None:
-        """Ignore the response."""
 
 
 def test_events_are_produced_to_the_cell_that_has_the_pipe_after_the_body_arrived():
-    both: Any = Moving()
-    headers = {"authorization": "Bearer key", "content-type": "application/json", "content-length": "5"}
-    request = SimpleNamespace(path="/v1/events", method="POST", headers=headers)
-    asyncio.run(IngestApp(both).__rsgi__(request, both))
-    assert both.taken == ["c2", "c2"]
+    replica: Any = Moving()
+    headers = {"authorization": "Bearer key", "content-type": "application/json"}
+    exchange = MemoryExchange(b"[1,2]", headers, before_body=replica.migrate)
+    asyncio.run(IngestApp(replica)(exchange.request))
+    assert replica.taken == ["c2", "c2"]

@@ -15,6 +15,7 @@ from dataplane.ledger.meta import MessageMeta
 from dataplane.plan.outbound import message_headers
 from dataplane.tables.control import ControlTable
 from dataplane.tables.quotas import Quotas
+from tests.support.http_exchange import MemoryExchange
 
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"  # the example of the specification
 JSON = ("content-type", b"application/json")
@@ -44,25 +45,11 @@ class Taking:
         return [EventResult(202, str(number)) for number, _ in enumerate(self.taken)]
 
 
-class Exchange:
-    """Body of one request and status of its response."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-        self.status = 0
-
-    async def __call__(self) -> bytes:
-        return self._body
-
-    def response_bytes(self, status: int, *_: Any) -> None:
-        self.status = status
-
-
 def taken_from(body: bytes, **more: str) -> list[Any]:
     replica: Any = Taking()
-    headers = {"authorization": "Bearer key", "content-type": "application/json", "content-length": str(len(body))}
-    request, exchange = SimpleNamespace(path="/v1/events", method="POST", headers=headers | more), Exchange(body)
-    asyncio.run(IngestApp(replica).__rsgi__(request, exchange))
+    headers = {"authorization": "Bearer key", "content-type": "application/json"}
+    exchange = MemoryExchange(body, headers | more)
+    asyncio.run(IngestApp(replica)(exchange.request))
     assert exchange.status == 202
     taken: list[Any] = replica.taken
     return taken

@@ -5,7 +5,6 @@ import gzip
 import json
 import time
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from dataplane.ledger.rejections import RejectionReport
 from dataplane.spec.keys import RANDOM_BYTES, URL_PREFIX, key_digest, key_text
 from dataplane.tables.records import ApiKeyRecord, PipeRecord, Record, WebhookRecord
 from dataplane.tables.sealed import bind, webhook_place
+from tests.support.http_exchange import MemoryExchange
 from tests.support.typed_ingest import KEY, Ingest, Opened
 from tests.support.webhook_senders import base64_hmac, hex_hmac
 
@@ -44,33 +44,21 @@ def settings(preset: str, *headers: str, secrets: tuple[str, ...] = (SECRET,), v
     return WebhookRecord("p", "old", version, preset, [sealed(one) for one in secrets], list(headers))
 
 
-class Answer:
+class Answer(MemoryExchange):
     """Exchange with one request."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-        self.status, self.headers, self.body = 0, dict[str, str](), b""
-
-    async def __call__(self) -> bytes:
-        return self._body
-
-    def response_bytes(self, status: int, headers: Any, body: bytes) -> None:
-        self.status, self.headers, self.body = status, dict(headers), body
 
     @property
     def code(self) -> str:
-        return str(json.loads(self.body)["code"])
+        return str(self.answer["code"])
 
 
 def post(
     ingest: Ingest, body: bytes, media_type: str = JSON, *, part: str = PART, query: str = "", method: str = "POST",
     **headers: str,
 ) -> Answer:  # fmt: skip
-    answer = Answer(body)
-    given = {"content-type": media_type, "content-length": str(len(body))}
-    given |= {name.replace("_", "-"): value for name, value in headers.items()}
-    scope = SimpleNamespace(path=f"/v1/hooks/{part}", query_string=query, method=method, headers=given)
-    ingest.run(lambda: IngestApp(ingest.replica).__rsgi__(scope, answer))
+    given = {"content-type": media_type} | {name.replace("_", "-"): value for name, value in headers.items()}
+    answer = Answer(body, given, target=f"/v1/hooks/{part}" + (f"?{query}" if query else ""), method=method)
+    ingest.run(lambda: IngestApp(ingest.replica)(answer.request))
     return answer
 
 

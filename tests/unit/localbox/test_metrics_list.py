@@ -53,6 +53,12 @@ def test_dashboard_shows_every_metric_and_no_unknown_one():
     assert named(" ".join(expressions(DASHBOARD))) == set(BY_NAME)
 
 
+def test_each_query_of_a_panel_has_its_own_id():
+    for panel in json.loads(DASHBOARD)["panels"]:
+        ids = [target["refId"] for target in panel["targets"]]
+        assert len(set(ids)) == len(ids), panel["title"]
+
+
 def test_alerts_use_only_existing_metrics():
     rules = [rule for group in yaml.safe_load(ALARMS)["groups"] for rule in group["rules"]]
     assert rules

@@ -24,9 +24,9 @@ MOST_HELD_BYTES: Final = 1_500_000  # without a limit of the kernel's buffer it 
 BODY: Final = b"x" * 256 * 1024
 SERVER: Final = """
 import asyncio, sys
-from dataplane.runtime.web import asgi_server
+from dataplane.runtime.web import asgi_server, sockets
 from tests.unit.runtime.test_unread_responses import LargeResponses, UNREAD_MS
-asgi_server.UNREAD_MS = UNREAD_MS
+sockets.UNREAD_MS = UNREAD_MS
 asyncio.run(asgi_server.serve(LargeResponses(), "127.0.0.1", int(sys.argv[1]), drain_s=1))
 """
 

@@ -72,8 +72,11 @@ class SparkLauncher(Struct, frozen=True):
         }
         conf |= cluster_conf(desired.master, incarnation, self.spare) | self._in_pods(desired, incarnation)
         conf |= LAKE_CONF if self.jars else {}
-        if desired.master.startswith("local") and releases.has_worker_daemon(desired.release):
+        if not desired.master.startswith(MASTER) and releases.has_worker_daemon(desired.release):
             conf["spark.python.daemon.module"] = WORKER_DAEMON
+            if not desired.master.startswith("local"):
+                # An executor copies --py-files into its working folder, in which it starts the daemon.
+                conf["spark.executorEnv.PYTHONPATH"] = releases.archive(desired.release).name
         flags = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
         named = ["--cell", desired.cell, "--epoch", str(desired.epoch), "--incarnation", incarnation]
         jars = ",".join(map(str, sorted(self.jars.glob("*.jar")))) if self.jars else ""

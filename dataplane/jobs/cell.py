@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from dataplane.jobs.bulk import BulkQuery
 from dataplane.jobs.dedup import DedupQuery
 from dataplane.jobs.driver_decisions import STABLE_S, LaneName, back_off_s, driver_decision, free_slots
+from dataplane.jobs.idle_executors import IdleExecutors
 from dataplane.jobs.lake import LakeQuery
 from dataplane.jobs.lanes import run_lane
 from dataplane.jobs.queries import Query, QuerySupervisor
@@ -96,6 +97,7 @@ class Driver:
         self._queries = QuerySupervisor(self._spark, self._settings, self._reader.table, QUERIES)
         self._replays = ReplaySupervisor(self._spark, self._settings, self._reader.table, cell)
         self._shadows = ShadowSupervisor(self._spark, self._settings, self._reader.table, cell)
+        self._idle_executors = IdleExecutors(self._spark.sparkContext)
         self._parent = os.getppid()
         self._jobs: dict[LaneName, LaneJob] = {}
         self._failures: dict[LaneName, int] = {}
@@ -159,6 +161,7 @@ class Driver:
             if cell := self._reader.table.cell(self._cell):
                 self._queries.poll(cell, self._incarnation)
                 self._poll_runs(cell)
+            self._idle_executors.poll(len(self._jobs) + self._queries.tasks(self._cell))
             if self._pulse.due():
                 self._beat(decision.refused)
             self._producer.poll(0)

@@ -205,13 +205,14 @@ def test_spark_redacts_the_options_by_which_kafka_clients_sign_in(tmp_path: Path
     assert not re.search(pattern, "kafka.bootstrap.servers")
 
 
-def test_only_workers_on_this_host_are_forked_from_the_daemon_of_their_release(tmp_path: Path):
-    """The code of a release is importable before a task there only; an earlier release has no such daemon."""
+def test_workers_are_forked_from_the_daemon_of_their_release(tmp_path: Path):
+    """An executor of a cluster finds its code in its working folder; an earlier release has no such daemon."""
     releases, setting = ReleaseStore(tmp_path), f"spark.python.daemon.module={WORKER_DAEMON}"
     release = releases.pack(ROOT)
     launcher, local = SparkLauncher(tmp_path), DesiredApplication("a", 3, "local[16,1000]", release)
     assert setting in launcher.command(local, "0" * 32)
-    assert setting not in launcher.command(structs.replace(local, master="spark://127.0.0.1:7077"), "0" * 32)
+    on_cluster = launcher.command(structs.replace(local, master="spark://127.0.0.1:7077"), "0" * 32)
+    assert {setting, f"spark.executorEnv.PYTHONPATH=dataplane-{release}.zip"} <= set(on_cluster)
     earlier = tmp_path / "earlier"
     shutil.copytree(ROOT / "dataplane", earlier / "dataplane", ignore=shutil.ignore_patterns("worker_daemon.py"))
     assert setting not in launcher.command(structs.replace(local, release=releases.pack(earlier)), "0" * 32)

@@ -19,7 +19,7 @@ from dataplane.runtime.telemetry.metrics_registry import MetricReading, MetricsR
 from dataplane.runtime.telemetry.tracing import tracing_from
 from dataplane.runtime.web.http1.server import HttpServer
 
-DRAIN_S: Final = 25.0
+DRAIN_S: Final = 20.0  # with the reports after it, less than the 30 s until SIGKILL in a box
 CATCH_UP_S: Final = 5.0
 
 

@@ -33,7 +33,7 @@ class TableQueries:
     A row takes microseconds, a page milliseconds. One page is read at a time, and the requests for rows that arrived
     meanwhile are answered before the next one: clients that request many pages do not delay rows by more than a page.
 
-    The server bounds the connections (asgi_server.MOST_CONNECTIONS), each with one request at a time. An answer is
+    The server bounds the connections (sockets.MOST_CONNECTIONS), each with one request at a time. An answer is
     handed to the server at once, so a client that does not read it holds at most MOST_BYTES, for
     sockets.UNREAD_MS, and delays nobody.
 

@@ -17,11 +17,12 @@ WAIT_S: Final = 10.0
 
 
 class Seen(NamedTuple):
-    """A request as the application got it."""
+    """A request as the application got it. `x`: header of this name, "" if it is missing."""
 
     method: str
     path: str
     body: bytes
+    x: str = ""
 
 
 class Recorder:
@@ -43,7 +44,7 @@ class Recorder:
         except HttpError as error:
             request.respond(error.status, *self.error_response(error))
             return
-        self.seen.append(Seen(head.method, head.path, body))
+        self.seen.append(Seen(head.method, head.path, body, head.headers.get("x", "")))
         request.respond(200, [("x-path", head.path)], body)
 
     def error_response(self, error: HttpError) -> tuple[ResponseHeaders, bytes]:
@@ -123,6 +124,13 @@ async def serving(app: Any, max_connections: int = 100) -> AsyncIterator[Served]
     finally:
         served.close()
         await server.drain(0)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait for a condition."""
+    async with asyncio.timeout(WAIT_S):
+        while not holds():
+            await asyncio.sleep(0.005)
 
 
 def run(story: Coroutine[Any, Any, None]) -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dataplane.runtime.web.errors import ClientGoneError, HttpError
 from dataplane.runtime.web.http1.head import ResponseHeaders, read_head
 from dataplane.runtime.web.http1.request import Request
 
@@ -20,8 +21,12 @@ class MemoryExchange:
         method: str = "POST",
         chunks: int = 0,
         before_body: Callable[[], None] = lambda: None,
+        failure: HttpError | ClientGoneError | None = None,
     ) -> None:
-        """chunks: how often the body is sent, as so many chunks; 0: once, with a length. before_body: called before."""
+        """chunks: how often the body is sent, as so many chunks; 0: once, with a length. before_body: called before.
+
+        failure: arrives in place of the body
+        """
         framing = ("transfer-encoding", "chunked") if chunks else ("content-length", str(len(body)))
         lines = list(({"host": "ingest.example"} | dict([framing]) | dict(headers or {})).items())
         head = read_head(method.encode(), target.encode(), "1.1", lines, keep_alive=True)
@@ -30,6 +35,7 @@ class MemoryExchange:
         self.status, self.headers, self.body = 0, dict[str, str](), b""
         self._pieces = [body] * (chunks or 1)
         self._before_body = before_body
+        self._failure = failure
 
     @property
     def answer(self) -> Any:
@@ -41,6 +47,9 @@ class MemoryExchange:
         if not self.was_read:
             self.was_read = True
             self._before_body()
+        if self._failure is not None:
+            self.request.fail(self._failure)
+            return
         if self._pieces:
             self.request.feed(self._pieces.pop())
         if not self._pieces:

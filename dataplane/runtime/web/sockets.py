@@ -20,10 +20,14 @@ def limit_unread(listener: socket.socket) -> None:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
 
 
-def allow_open_files(count: int) -> None:
-    """Raise the soft limit of open files: each connection takes one."""
+def allow_open_files(count: int) -> int:
+    """Raise the soft limit of open files to `count`, or as far as possible; return it. Each connection takes one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = count if hard == resource.RLIM_INFINITY else min(count, hard)
-    if soft != resource.RLIM_INFINITY and soft < most:
+    if soft == resource.RLIM_INFINITY:
+        return count
+    if soft < most:
         with contextlib.suppress(ValueError, OSError):  # the limit stays: fewer connections
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            return most
+    return soft

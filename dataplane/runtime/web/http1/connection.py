@@ -11,19 +11,20 @@ from typing import Any, Final, Protocol, cast
 import httptools
 
 from dataplane.runtime.web.errors import ClientGoneError, HttpError
-from dataplane.runtime.web.http1.head import CONTINUE, ResponseHeaders, has_body, read_head, response_head
+from dataplane.runtime.web.http1.head import CONTINUE, ResponseHeaders, has_body, header_text, read_head, response_head
 from dataplane.runtime.web.http1.request import Request
 
 log = logging.getLogger(__name__)
 
 HEAD_S: Final = 10.0  # for a head, from its first byte, and for the first byte of a new connection
-IDLE_S: Final = 75.0  # between requests: longer than load balancers keep their connections, which then close them first
+IDLE_S: Final = 75.0  # between requests: more than the 60 s of nginx and AWS, which then close their connections first
 BODY_S: Final = 30.0  # for a whole body
 UNREAD_S: Final = 60.0  # for a client to take a response
 LINGER_S: Final = 10.0  # for a client to notice a response that was sent before its body was complete
-MAX_HEAD_BYTES: Final = 32 * 1024
-MAX_FRAMING_BYTES: Final = 64 * 1024  # of a chunked body, besides MOST_FRAMING for each byte of content
-MOST_FRAMING: Final = 16
+DRAIN_LINGER_S: Final = 2.0  # the same while the server stops
+MAX_HEAD_BYTES: Final = 32 * 1024  # and up to one slice more
+MAX_FRAMING_BYTES: Final = 16 * 1024  # of chunks and trailers in a row; a byte of content pays for FRAMING_PER_BYTE
+FRAMING_PER_BYTE: Final = 16
 # The parser does not stop behind a request: of many small ones that a client sends at once, those of a slice are parsed
 # before the first gets its response. The rest waits unparsed.
 SLICE_BYTES: Final = 8 * 1024
@@ -43,7 +44,7 @@ class ServerState:
     """State of a server that its connections share.
 
     now_s: time of the event loop, and date: header of responses; `tick` updates both
-    idle:  connections without a request, the longest idle first
+    idle:  connections without a complete head of a request, the longest idle first
     """
 
     def __init__(self, app: Application, max_connections: int) -> None:
@@ -53,7 +54,8 @@ class ServerState:
         self.connections: set[Http1Connection] = set()
         self.idle: dict[Http1Connection, None] = {}
         self.refused = 0  # connections
-        self._max_connections = max_connections
+        self.running = 0  # requests in the application, also those whose client is gone
+        self.max_connections = max_connections
         self.tick()
 
     def tick(self) -> None:
@@ -63,12 +65,12 @@ class ServerState:
 
     def admit(self, connection: "Http1Connection") -> bool:
         """Add a connection, if need be in place of the longest idle one; return False if there are too many."""
-        if len(self.connections) >= self._max_connections:
+        if len(self.connections) >= self.max_connections:
             if not self.idle:
                 self.refused += 1
                 return False
             longest = next(iter(self.idle))
-            longest.close()
+            longest.evict()
             self.forget(longest)
         self.connections.add(connection)
         self.idle[connection] = None
@@ -95,6 +97,8 @@ class Http1Connection(asyncio.Protocol):
         self._held = b""  # received and not parsed
         self._is_eof = False  # the client sends no more
         self._is_last = False  # nothing is parsed any more
+        self._has_more = False  # the client has sent more than was parsed
+        self._head_error: HttpError | None = None
         self._is_closing = False  # the last response was sent
         self._is_read_paused = False
         self._is_write_paused = False
@@ -129,10 +133,10 @@ class Http1Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """Note that the client sends no more; return whether responses are still to be sent."""
         self._is_eof = True
-        if self._receiving is not None and not self._held and not self._is_last:
-            self._receiving.fail(ClientGoneError())
-            return False
-        return self._current is not None or bool(self._queue)
+        incomplete = self._receiving
+        if incomplete is not None and not self._held and not self._is_last:
+            incomplete.fail(ClientGoneError())
+        return any(request is not incomplete or self._is_last for request in (self._current, *self._queue) if request)
 
     def connection_lost(self, _exc: Exception | None) -> None:
         """Forget the connection. The application finishes its request; the response is dropped."""
@@ -158,7 +162,7 @@ class Http1Connection(asyncio.Protocol):
     # -- called by the server ------------------------------------------------------------------------------------------
 
     def expire(self) -> None:
-        """End what has reached the deadline: an idle connection, a head, a body, or a response that is not taken."""
+        """Close the connection, or refuse a body that is too slow: the deadline has passed."""
         if self._is_closing or self._is_write_paused:
             self.abort()
         elif self._current is None:
@@ -168,9 +172,22 @@ class Http1Connection(asyncio.Protocol):
             if self._receiving is self._current:
                 self._refuse(HttpError(408, f"needs the whole body within {BODY_S:.0f} s"))
 
+    def hasten(self) -> None:
+        """Shorten the time for a client to read its last response: the server stops."""
+        if self._is_closing:
+            self.deadline_s = min(self.deadline_s, self._state.now_s + DRAIN_LINGER_S)
+
+    def evict(self) -> None:
+        """Close the connection in favour of a new one; at once if its client does not read."""
+        if self._transport.get_write_buffer_size():
+            self.abort()
+        else:
+            self.close()
+
     def close(self) -> None:
         """Close the connection as soon as everything is sent."""
         self._is_last = self._is_closing = True
+        self.deadline_s = self._state.now_s + UNREAD_S
         self._transport.close()
 
     def abort(self) -> None:
@@ -189,7 +206,7 @@ class Http1Connection(asyncio.Protocol):
 
     def send(self, request: Request, status: int, headers: ResponseHeaders, body: bytes) -> None:
         """Send the response of the current request, and continue with the next one."""
-        if self._current is not request:
+        if self._current is not request or self._is_closing:
             return  # the client is gone
         head = request.head
         keep_alive = head.keep_alive and request.is_complete and not self._state.is_draining
@@ -198,7 +215,7 @@ class Http1Connection(asyncio.Protocol):
         if keep_alive:
             self._proceed()
         else:
-            self._end(linger=not request.is_complete)
+            self._end(linger=not request.is_complete or self._state.is_draining or self._has_more)
 
     # -- called by the parser ------------------------------------------------------------------------------------------
 
@@ -210,13 +227,12 @@ class Http1Connection(asyncio.Protocol):
             self._target, self._lines = part, []
             self._is_in_head, self._head_bytes = True, 0
             if self._current is None and not self._is_write_paused:
-                self._state.idle.pop(self, None)
                 self.deadline_s = self._state.now_s + HEAD_S
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Append a header; those behind a chunked body are ignored."""
         if self._is_in_head:
-            self._lines.append((name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")))
+            self._lines.append((name.decode("ascii").lower(), header_text(value)))
 
     def on_headers_complete(self) -> None:
         """Begin the request, or queue it behind the current one. Raises HttpError if its head is invalid."""
@@ -226,7 +242,11 @@ class Http1Connection(asyncio.Protocol):
         self._is_in_head, self._framing_bytes = False, 0
         parser = self._parser
         version, keep_alive = parser.get_http_version(), parser.should_keep_alive()
-        head = read_head(parser.get_method(), self._target, version, self._lines, keep_alive=keep_alive)
+        try:
+            head = read_head(parser.get_method(), self._target, version, self._lines, keep_alive=keep_alive)
+        except HttpError as error:
+            self._head_error = HttpError(error.status, error.detail)  # httptools raises an error of its own
+            raise
         self._is_upgrade = parser.should_upgrade()
         self._awaits_continue = head.expects
         self._receiving = request = Request(head, self)
@@ -239,7 +259,7 @@ class Http1Connection(asyncio.Protocol):
         """Append to the body."""
         request = cast(Request, self._receiving)
         self._awaits_continue = False
-        self._framing_bytes -= MOST_FRAMING * len(data)
+        self._framing_bytes = max(0, self._framing_bytes - FRAMING_PER_BYTE * len(data))
         request.feed(data)
         if request.is_unread:
             self._pause_reading()
@@ -265,6 +285,7 @@ class Http1Connection(asyncio.Protocol):
         view = memoryview(data)
         for start in range(0, len(data), SLICE_BYTES):
             if self._is_last:
+                self._has_more = True
                 return
             if self._queue:
                 self._held += data[start:]
@@ -276,13 +297,17 @@ class Http1Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            self._resume(bytes(data[upgrade.args[0] :]))
+            (end,) = upgrade.args
         except httptools.HttpParserError as exc:
-            if not self._is_last:  # bytes behind the last request are ignored
-                error = exc.__context__
-                self._refuse(error if isinstance(error, HttpError) else HttpError(400, f"is not valid HTTP: {exc}"))
+            if self._is_last:  # bytes behind the last request are ignored
+                self._has_more = True
+            else:
+                self._refuse(self._head_error or HttpError(400, f"needs valid HTTP/1.1: {exc}"))
+            return
         else:
             self._check_sizes(len(data))
+            return
+        self._resume(bytes(data[end:]))
 
     def _check_sizes(self, count: int) -> None:
         """Limit what a client sends besides content."""
@@ -293,7 +318,7 @@ class Http1Connection(asyncio.Protocol):
         elif self._receiving is not None and self._receiving.head.content_length is None:
             self._framing_bytes += count
             if self._framing_bytes > MAX_FRAMING_BYTES:
-                self._refuse(HttpError(400, "needs larger chunks, with fewer extensions"))
+                self._refuse(HttpError(400, "needs larger chunks, with fewer extensions and trailers"))
 
     def _resume(self, rest: bytes) -> None:
         """Read the body of a request that asks for another protocol; that is ignored (RFC 9110, 7.8).
@@ -319,22 +344,28 @@ class Http1Connection(asyncio.Protocol):
 
     def _begin(self, request: Request) -> None:
         self._current = request
+        self._state.idle.pop(self, None)
         self.deadline_s = math.inf if request.is_complete else self._state.now_s + BODY_S
         self._task = self._state.loop.create_task(self._run(request))
 
     async def _run(self, request: Request) -> None:
+        self._state.running += 1
         try:
             await self._state.app(request)
         except ClientGoneError:
             pass
         except Exception:
             log.exception("request failed")
-        if self._current is request and not self._is_closing:
-            self.abort()  # there was no response
+        finally:
+            self._state.running -= 1
+        if self._current is request and not self._is_closing:  # there was no response
+            self._current = None
+            self._end(linger=False)
 
     def _proceed(self) -> None:
         """Begin the next request, or wait for it."""
         if self._is_write_paused:
+            self.deadline_s = self._state.now_s + UNREAD_S
             return  # resume_writing calls again
         if self._queue:
             following = self._queue.popleft()
@@ -360,10 +391,8 @@ class Http1Connection(asyncio.Protocol):
         """Wait for the next request, unless there will be none."""
         if self._is_last or self._is_eof:
             self._end(linger=False)
-        elif self._is_in_head:
-            self.deadline_s = self._state.now_s + HEAD_S
         else:
-            self.deadline_s = self._state.now_s + IDLE_S
+            self.deadline_s = self._state.now_s + (HEAD_S if self._is_in_head else IDLE_S)
             self._state.idle[self] = None
 
     def _write(
@@ -379,15 +408,18 @@ class Http1Connection(asyncio.Protocol):
         linger: the client may still be sending. Its kernel drops a response that it has not read if the connection is
         closed meanwhile (RFC 9112, 9.6), so only our half is closed, and what comes is dropped.
         """
+        if self._receiving is not None:
+            self._receiving.fail(ClientGoneError())
+        self._receiving = self._parser = None
         self._queue.clear()
         self._held = b""
         if linger and not self._is_eof:
             self._is_last = self._is_closing = True
-            self.deadline_s = self._state.now_s + LINGER_S
+            limit_s = DRAIN_LINGER_S if self._state.is_draining else LINGER_S
+            self.deadline_s = self._state.now_s + (UNREAD_S if self._is_write_paused else limit_s)
             self._transport.write_eof()
             self._resume_reading()
         else:
-            self.deadline_s = self._state.now_s + UNREAD_S
             self.close()
 
     def _pause_reading(self) -> None:

@@ -1,5 +1,6 @@
 """Heads of requests and responses: rules of RFC 9110 and RFC 9112 beyond the grammar, which llhttp checks. Pure."""
 
+import re
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final, NamedTuple
@@ -13,11 +14,12 @@ _VERSIONS: Final = ("1.0", "1.1")
 # A proxy could read another one of several than we do (RFC 9112, 3.2 and 6).
 _SINGLE: Final = frozenset(("host", "content-length", "transfer-encoding"))
 _NO_BODY: Final = (204, 304)
+_ABSOLUTE: Final = re.compile(rb"https?://[^/?#]+(.*)", re.IGNORECASE | re.DOTALL)
 _STATUS_LINES: Final = {one.value: f"HTTP/1.1 {one.value} {one.phrase}\r\n" for one in HTTPStatus}
 
 
 class RequestHead(NamedTuple):
-    """Head of a request. Names of headers are in lower case, values are Latin-1.
+    """Head of a request. Names of headers are in lower case.
 
     headers:        first line of each name
     lines:          all lines, in their order
@@ -46,7 +48,7 @@ def read_head(
     if version not in _VERSIONS:
         raise HttpError(505, f"needs HTTP/1.1 or HTTP/1.0, got HTTP/{version}")
     if method == b"CONNECT":
-        raise HttpError(501, "CONNECT is for proxies, and this is none")
+        raise HttpError(501, "needs another method: CONNECT is not supported")
     if len(lines) > MAX_HEADERS:
         raise HttpError(431, f"needs at most {MAX_HEADERS} headers, got {len(lines)}")
     headers: dict[str, str] = {}
@@ -62,9 +64,9 @@ def read_head(
     path, query = _split(target)
     expects = False
     if (expectation := headers.get("expect")) is not None and not is_http10:
-        if expectation.lower() != "100-continue":
+        if expectation and expectation.lower() != "100-continue":
             raise HttpError(417, f"needs the expectation 100-continue or none, got {expectation[:40]}")
-        expects = content_length != 0
+        expects = bool(expectation) and content_length != 0
     return RequestHead(method.decode(), path, query, headers, lines, content_length, keep_alive, is_http10, expects)
 
 
@@ -85,21 +87,28 @@ def _content_length(headers: dict[str, str], *, is_http10: bool) -> int | None:
 def _split(target: bytes) -> tuple[str, str]:
     """Return path and query of a request target in any of its forms (RFC 9112, 3.2)."""
     if not target.startswith(b"/") and target != b"*":
-        _, _, rest = target.partition(b"://")
-        authority, slash, rest = rest.partition(b"/")
-        if not authority:
+        found = _ABSOLUTE.fullmatch(target)
+        if found is None:
             raise HttpError(400, "needs a path or an absolute URL as request target")
-        target = b"/" + rest if slash else b"/"
+        target = found[1] if found[1].startswith(b"/") else b"/" + found[1]
     if b"#" in target:
         raise HttpError(400, "needs a request target without a fragment")
     path, _, query = target.decode("latin-1").partition("?")
     return path, query
 
 
+def header_text(value: bytes) -> str:
+    """Return the value of a header. RFC 9110, 5.5, leaves bytes beyond ASCII open: they are UTF-8, else Latin-1."""
+    try:
+        return value.decode().strip(" \t")
+    except UnicodeDecodeError:
+        return value.decode("latin-1").strip(" \t")
+
+
 def response_head(
     status: int, headers: ResponseHeaders, length: int, date: str, *, keep_alive: bool, is_http10: bool
 ) -> bytes:
-    """Return the head of a response with a body of `length` bytes. Raises ValueError for a header that is none.
+    """Return the head of a response with a body of `length` bytes. Raises ValueError for a value with a line break.
 
     date: the header Date (RFC 9110, 6.6.1)
     """
@@ -115,7 +124,7 @@ def response_head(
     elif is_http10:
         lines.append("connection: keep-alive\r\n")
     lines.append(f"date: {date}\r\n\r\n")
-    return "".join(lines).encode("latin-1")
+    return "".join(lines).encode()
 
 
 def has_body(method: str, status: int) -> bool:

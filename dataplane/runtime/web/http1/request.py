@@ -13,7 +13,7 @@ class RequestConnection(Protocol):
     """Connection of a request."""
 
     def want_body(self) -> None:
-        """Read on: the application waits for the body."""
+        """Continue reading: the application waits for the body."""
 
     def send(self, request: "Request", status: int, headers: ResponseHeaders, body: bytes) -> None:
         """Send the response of a request."""
@@ -25,15 +25,14 @@ class Request:
     The connection appends to the body with `feed` until `complete`, or ends it with `fail`.
     """
 
-    __slots__ = ("_connection", "_error", "_pieces", "_waiter", "_wants_all", "buffered", "head", "is_complete")
+    __slots__ = ("__weakref__", "_connection", "_failure", "_received", "_waiter", "_wants_all", "head", "is_complete")
 
     def __init__(self, head: RequestHead, connection: RequestConnection) -> None:
         self.head = head
         self.is_complete = False  # all of the body was received
-        self.buffered = 0  # bytes of the body that were received and not read
         self._connection = connection
-        self._pieces: list[bytes] = []
-        self._error: HttpError | ClientGoneError | None = None
+        self._received: bytes | bytearray = b""  # and not read
+        self._failure: HttpError | ClientGoneError | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._wants_all = False
 
@@ -48,7 +47,7 @@ class Request:
 
     async def chunk(self) -> bytes:
         """Return the bytes of the body that have arrived, at least one; b"" at its end. Raises as `body` does."""
-        while not (self._pieces or self.is_complete):
+        while not (self._received or self.is_complete):
             await self._more(wants_all=False)
         return self._take()
 
@@ -58,37 +57,46 @@ class Request:
 
     def feed(self, data: bytes) -> None:
         """Append received bytes."""
-        self._pieces.append(data)
-        self.buffered += len(data)
+        if not self._received:
+            self._received = data
+        elif isinstance(self._received, bytearray):
+            self._received += data
+        else:
+            self._received = bytearray(self._received) + data
         if not self._wants_all:
             self._wake()
 
     @property
+    def buffered(self) -> int:
+        """Return the bytes of the body that were received and not read."""
+        return len(self._received)
+
+    @property
     def is_unread(self) -> bool:
         """Return whether more was received than may be buffered while the application does not read."""
-        return self.buffered > BUFFER_BYTES and self._waiter is None
+        return self._waiter is None and len(self._received) > BUFFER_BYTES
 
     def complete(self) -> None:
         """Note that all of the body was received."""
         self.is_complete = True
         self._wake()
 
-    def fail(self, error: HttpError | ClientGoneError) -> None:
-        """Raise an error where the application reads the body, now or later; the first error counts."""
-        if not self.is_complete and self._error is None:
-            self._error = error
+    def fail(self, failure: HttpError | ClientGoneError) -> None:
+        """Drop the body, and raise an error where the application reads it, now or later; the first one counts."""
+        if not self.is_complete and self._failure is None:
+            self._failure, self._received = failure, b""
             self._wake()
 
     def _take(self) -> bytes:
-        pieces, self._pieces, self.buffered = self._pieces, [], 0
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        received, self._received = self._received, b""
+        return bytes(received)
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     async def _more(self, *, wants_all: bool) -> None:
-        if self._error is None:
+        if self._failure is None:
             self._waiter = asyncio.get_running_loop().create_future()
             self._wants_all = wants_all
             self._connection.want_body()
@@ -96,5 +104,8 @@ class Request:
                 await self._waiter
             finally:
                 self._waiter, self._wants_all = None, False
-        if self._error is not None:
-            raise self._error
+        # The one that is kept is not raised: its traceback would refer to the request, and nothing would free them.
+        if isinstance(self._failure, HttpError):
+            raise HttpError(self._failure.status, self._failure.detail)
+        if self._failure is not None:
+            raise ClientGoneError

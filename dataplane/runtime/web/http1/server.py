@@ -1,6 +1,7 @@
 """The HTTP/1.1 server of a process: its listener, the deadlines of its connections, and the drain."""
 
 import asyncio
+import logging
 import socket
 from typing import Final
 
@@ -12,27 +13,38 @@ SWEEP_S: Final = 1.0
 # A client may be sending on a connection that looks idle. For this long it gets a response, with `connection: close`.
 GRACE_S: Final = 0.5
 POLL_S: Final = 0.01
+OTHER_FILES: Final = 256  # that the process may open besides connections
+
+log = logging.getLogger(__name__)
 
 
 class HttpServer:
     """Server of one application. Several processes may listen on one port: the kernel distributes connections."""
 
     def __init__(self, app: Application, max_connections: int = MOST_CONNECTIONS) -> None:
-        """Call on the event loop."""
-        self._state = ServerState(app, max_connections)
+        """Call on the event loop. The limit of open files may lower `max_connections`."""
+        files = allow_open_files(2 * MOST_CONNECTIONS)
+        self._state = ServerState(app, max(1, min(max_connections, files - OTHER_FILES)))
         self._listener: asyncio.Server | None = None
         self._sweeper: asyncio.Task[None] | None = None
 
     async def start(self, host: str, port: int) -> int:
         """Accept connections from now on; return the port. Raises OSError if the port is taken or not permitted."""
-        allow_open_files(2 * MOST_CONNECTIONS)
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.create_server((host, port), family=family, backlog=BACKLOG, reuse_port=True)
+        is_ipv6 = ":" in host
+        listener = socket.create_server(
+            (host, port),
+            family=socket.AF_INET6 if is_ipv6 else socket.AF_INET,
+            backlog=BACKLOG,
+            reuse_port=True,
+            dualstack_ipv6=is_ipv6 and socket.has_dualstack_ipv6(),
+        )
         limit_unread(listener)
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(lambda: Http1Connection(self._state), sock=listener, backlog=BACKLOG)
         self._sweeper = asyncio.create_task(self._sweep())
-        return int(listener.getsockname()[1])
+        address = listener.getsockname()
+        log.info("listening at %s, port %d, for %d connections", *address[:2], self._state.max_connections)
+        return int(address[1])
 
     async def drain(self, limit_s: float) -> None:
         """Accept no more connections, close idle ones, and the others after their request or at the limit."""
@@ -41,11 +53,16 @@ class HttpServer:
         self._state.is_draining = True
         if self._listener is not None:
             self._listener.close()
-        while self._state.connections and loop.time() < began_s + limit_s:
+        for connection in self._state.connections:
+            connection.hasten()
+        while (self._state.connections or self._state.running) and loop.time() < began_s + limit_s:
             if loop.time() > began_s + GRACE_S:
                 for connection in list(self._state.idle):
+                    self._state.idle.pop(connection)
                     connection.close()
             await asyncio.sleep(POLL_S)
+        if self._state.running:
+            log.warning("%d requests in progress after %g s: they get no response", self._state.running, limit_s)
         for connection in list(self._state.connections):
             connection.abort()
         if self._sweeper is not None:
@@ -62,10 +79,13 @@ class HttpServer:
         return self._state.refused
 
     async def _sweep(self) -> None:
-        """End what has reached its deadline, until cancelled."""
+        """Check the deadlines of all connections once a second, until cancelled."""
         while True:
             await asyncio.sleep(SWEEP_S)
             self._state.tick()
             for connection in list(self._state.connections):
                 if connection.deadline_s < self._state.now_s:
-                    connection.expire()
+                    try:
+                        connection.expire()
+                    except Exception:
+                        log.exception("closing a connection failed; the other ones are still checked")

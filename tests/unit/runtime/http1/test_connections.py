@@ -1,33 +1,19 @@
-"""Connections of the HTTP/1.1 server: order, limits of size and time, early responses, the drain."""
+"""Connections of the HTTP/1.1 server: order, responses before the end of a body, ends of a connection."""
 
 import asyncio
 import gc
 import weakref
-from collections.abc import Callable
 
 import pytest
 
-from dataplane.runtime.web.errors import ClientGoneError
+from dataplane.runtime.web.errors import ClientGoneError, HttpError
 from dataplane.runtime.web.http1.connection import (
-    BODY_S,
-    HEAD_S,
-    IDLE_S,
-    LINGER_S,
-    MAX_HEAD_BYTES,
     SLICE_BYTES,
-    UNREAD_S,
 )
-from dataplane.runtime.web.http1.head import MAX_HEADERS
 from dataplane.runtime.web.http1.request import BUFFER_BYTES, Request
-from tests.support.http1_serving import Recorder, Seen, post, run, serving
+from tests.support.http1_serving import Recorder, Seen, post, run, serving, until
 
 CHUNKED = b"POST /c HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not holds():
-            await asyncio.sleep(0.005)
 
 
 def test_requests_of_a_connection_get_their_responses_in_order():
@@ -116,9 +102,6 @@ def test_reading_pauses_while_the_application_does_not_read_the_body():
     run(story())
 
 
-# -- responses before the body is complete -----------------------------------------------------------------------------
-
-
 async def refuse(request: Request) -> None:
     request.respond(401, [], b"no")
 
@@ -187,9 +170,6 @@ def test_request_to_upgrade_is_served_in_http_1_with_its_body(framing: str):
     run(story())
 
 
-# -- ends of a connection ----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("head", "is_kept"),
     [
@@ -222,6 +202,24 @@ def test_client_that_closes_its_half_gets_the_responses_of_its_requests():
             client.writer.write_eof()
             assert [(await client.response()).headers["x-path"] for _ in range(2)] == ["/1", "/2"]
             assert await client.rest() == b""
+
+    run(story())
+
+
+@pytest.mark.parametrize("rest", [post("/x", b"abc")[:-1], b"POST / HTTP", CHUNKED + b"3\r\na"])
+def test_client_that_closes_its_half_within_a_request_gets_the_response_of_the_one_before(rest: bytes):
+    async def story() -> None:
+        async def slow(request: Request) -> None:
+            await asyncio.sleep(0.05)
+            request.respond(200, [], await request.body())
+
+        app = Recorder({"/slow": slow})
+        async with serving(app) as served:
+            client = (await served.connect()).send(post("/slow", b"a" * 100_000) + post("/2") + rest)
+            client.writer.write_eof()
+            assert [len((await client.response()).body) for _ in range(2)] == [100_000, 0]
+            assert await client.rest() == b""
+        assert [one.path for one in app.seen] == ["/2"]
 
     run(story())
 
@@ -284,209 +282,81 @@ def test_response_to_head_and_204_have_no_body():
     run(story())
 
 
-# -- limits ------------------------------------------------------------------------------------------------------------
+HEADS = {
+    505: b"GET / HTTP/2.0\r\nhost: a\r\n\r\n",
+    417: post("/", b"", "expect: 200-ok"),
+    431: post("/", b"", *["x: y"] * 200),
+}
 
 
-@pytest.mark.parametrize(
-    ("request_", "status"),
-    [
-        (b"GET /" + b"a" * 2 * MAX_HEAD_BYTES + b" HTTP/1.1\r\nhost: a\r\n\r\n", 431),
-        (b"GET / HTTP/1.1\r\nhost: a\r\nx: " + b"a" * 2 * MAX_HEAD_BYTES, 431),
-        (b"GET / HTTP/1.1\r\nhost: a\r\n" + b"x" * 2 * MAX_HEAD_BYTES, 431),
-        (b"GET / HTTP/1.1\r\nhost: a\r\n" + b"x: y\r\n" * MAX_HEADERS + b"\r\n", 431),
-        (b"GET / HTTP/1.1\r\nhost: a\r\n" + b"x: y\r\n" * (MAX_HEADERS - 1) + b"\r\n", 200),
-        (b"GET / HTTP/1.1\r\nhost: a\r\nx: " + b"a" * (MAX_HEAD_BYTES - 2 * SLICE_BYTES) + b"\r\n\r\n", 200),
-        (CHUNKED + b"1;" + b"a" * 200_000, 400),
-        (CHUNKED + b"1\r\na\r\n0\r\n" + b"x: y\r\n" * 50_000, 400),
-        (CHUNKED + b"1\r\na\r\n" * 100_000 + b"0\r\n\r\n", 200),
-    ],
-)
-def test_head_and_framing_are_limited(request_: bytes, status: int):
+@pytest.mark.parametrize("status", HEADS)
+@pytest.mark.parametrize("place", ["alone", "behind an upgrade", "held behind one that responds to an error"])
+def test_error_of_a_head_has_its_status_in_any_place(status: int, place: str):
+    async def story() -> None:
+        async def refusing(request: Request) -> None:
+            try:
+                raise ValueError("of the test")
+            except ValueError:
+                request.respond(401, [], b"")
+
+        async with serving(Recorder({"/no": refusing})) as served:
+            client = await served.connect()
+            if place == "behind an upgrade":
+                client.send(post("/", b"abc", "connection: upgrade", "upgrade: h2c") + HEADS[status])
+                assert (await client.response()).status == 200
+            elif place != "alone":
+                client.send(post("/no") * (SLICE_BYTES // 20) + HEADS[status])
+                assert {(await client.response()).status for _ in range(SLICE_BYTES // 20)} == {401}
+            else:
+                client.send(HEADS[status])
+            assert (await client.response()).status == status
+
+    run(story())
+
+
+def test_header_values_are_utf_8_or_latin_1_and_an_empty_expectation_is_none():
     async def story() -> None:
         app = Recorder()
         async with serving(app) as served:
-            client = (await served.connect()).send(request_)
-            assert (await client.response()).status == status
-            if status != 200:
-                client.writer.write_eof()
-                assert await client.rest() == b""
-                assert app.seen == []
+            client = await served.connect()
+            for value in ("é€".encode(), b"\xe9"):
+                client.send(b"GET / HTTP/1.1\r\nhost: a\r\nexpect:\r\nx: " + value + b"\r\n\r\n")
+                assert (await client.response()).status == 200
+        assert [one.x for one in app.seen] == ["é€", "é"]
 
     run(story())
 
 
-@pytest.mark.parametrize(("sent", "limit_s"), [(b"", HEAD_S), (b"POST / HTTP/1.1\r\nhost", HEAD_S)])
-def test_connection_without_a_request_is_closed(sent: bytes, limit_s: float):
+@pytest.mark.parametrize("ends", ["reset", "refused", "invalid"])
+def test_body_that_does_not_arrive_is_freed_without_the_garbage_collector(ends: str):
     async def story() -> None:
-        async with serving(Recorder()) as served:
-            client = (await served.connect()).send(sent)
-            await until(lambda: bool(served.state.connections))
-            await asyncio.sleep(0.05)
-            served.pass_time(limit_s - 1)
-            await asyncio.sleep(0.05)
-            assert served.state.connections
-            served.pass_time(2)
-            assert await client.rest() == b""
+        requests: list[weakref.ref[Request]] = []
 
-    run(story())
+        async def read(request: Request) -> None:
+            requests.append(weakref.ref(request))
+            if ends == "refused":
+                request.respond(401, [], b"")
+                return
+            try:
+                await request.body()
+            except HttpError as error:
+                request.respond(error.status, [], b"")
 
-
-def test_idle_connection_is_closed_later_than_load_balancers_do():
-    async def story() -> None:
-        async with serving(Recorder()) as served:
-            client = (await served.connect()).send(post("/"))
-            await client.response()
-            served.pass_time(IDLE_S - 1)
-            assert (await client.send(post("/")).response()).status == 200
-            served.pass_time(IDLE_S + 1)
-            assert await client.rest() == b""
-
-    run(story())
-
-
-@pytest.mark.parametrize("trickles", [False, True])
-def test_slow_body_gets_408(trickles: bool):
-    async def story() -> None:
-        async with serving(Recorder()) as served:
-            client = (await served.connect()).send(CHUNKED if trickles else post("/", b"abc")[:-1])
-            await asyncio.sleep(0.05)
-            for _ in range(int(BODY_S) - 1):
-                served.pass_time(1)
-                if trickles:
-                    client.send(b"1\r\na\r\n")
-                    await asyncio.sleep(0.002)
-            served.pass_time(2)
-            response = await client.response()
-            assert (response.status, response.headers["connection"]) == (408, "close")
-
-    run(story())
-
-
-def test_handler_may_take_longer_than_any_limit_of_the_client():
-    async def story() -> None:
-        gate, begun = asyncio.Event(), asyncio.Event()
-
-        async def slow(request: Request) -> None:
-            await request.body()
-            begun.set()
-            await gate.wait()
-            request.respond(200, [], b"done")
-
-        async with serving(Recorder({"/slow": slow})) as served:
-            client = (await served.connect()).send(post("/slow", b"abc") + b"GET / HT")
-            await begun.wait()
-            served.pass_time(1_000)
-            gate.set()
-            assert (await client.response()).body == b"done"
-
-    run(story())
-
-
-def test_client_that_takes_no_response_is_cut_off_and_its_next_requests_wait():
-    async def story() -> None:
-        handled = 0
-
-        async def large(request: Request) -> None:
-            nonlocal handled
-            handled += 1
-            request.respond(200, [], b"x" * 8_000_000)
-
-        async with serving(Recorder({"/large": large})) as served:
-            client = (await served.connect()).send(post("/large") * 5)
-            client.writer.transport.pause_reading()  # type: ignore[attr-defined]
-            await until(lambda: handled > 0)
-            await asyncio.sleep(0.2)
-            assert handled == 1
-            served.pass_time(UNREAD_S + 1)
-            await until(lambda: not served.state.connections)
-
-    run(story())
-
-
-def test_client_that_sends_on_after_a_refusal_is_cut_off():
-    async def story() -> None:
-        async with serving(Recorder()) as served:
-            client = (await served.connect()).send(b"GET / HTTP/9\r\n")
-            assert (await client.response()).status == 400
-            await asyncio.sleep(0.05)
-            assert served.state.connections, "the client may not have read the response"
-            served.pass_time(LINGER_S + 1)
-            await until(lambda: not served.state.connections)
-
-    run(story())
-
-
-def test_new_connection_replaces_the_longest_idle_one_and_is_refused_if_none_is_idle():
-    async def story() -> None:
-        gate = asyncio.Event()
-
-        async def wait(request: Request) -> None:
-            await gate.wait()
-            request.respond(200, [], b"")
-
-        async with serving(Recorder({"/wait": wait}), 2) as served:
-            first, second = await served.connect(), await served.connect()
-            for client in (first, second, first):
-                await client.send(post("/")).response()
-            third = await served.connect()
-            assert await second.rest() == b""
-            for client in (first, third):
-                client.send(post("/wait"))
-            await until(lambda: not served.state.idle)
-            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
-                await (await served.connect()).send(post("/")).response()
-            assert served.state.refused == 1
-            gate.set()
-            assert [(await client.response()).status for client in (first, third)] == [200, 200]
-
-    run(story())
-
-
-# -- drain -------------------------------------------------------------------------------------------------------------
-
-
-def test_drain_finishes_requests_and_serves_those_just_sent(monkeypatch: pytest.MonkeyPatch):
-    async def story() -> None:
-        gate, begun = asyncio.Event(), asyncio.Event()
-
-        async def slow(request: Request) -> None:
-            begun.set()
-            await gate.wait()
-            request.respond(200, [], await request.body())
-
-        async with serving(Recorder({"/slow": slow})) as served:
-            busy = (await served.connect()).send(post("/slow", b"abc"))
-            idle, late = await served.connect(), await served.connect()
-            for client in (idle, late):
-                await client.send(post("/")).response()
-            await begun.wait()
-            draining = asyncio.create_task(served.server.drain(20))
-            await asyncio.sleep(0.1)
-            with pytest.raises(ConnectionRefusedError):
-                await served.connect()
-            response = await late.send(post("/late")).response()
-            assert (response.status, response.headers["connection"]) == (200, "close")
-            assert await idle.rest() == b""
-            gate.set()
-            response = await busy.response()
-            assert (response.body, response.headers["connection"]) == (b"abc", "close")
-            await asyncio.wait_for(draining, 5)
-            assert not served.state.connections
-
-    run(story())
-
-
-def test_drain_ends_at_its_limit():
-    async def story() -> None:
-        async def never(_: Request) -> None:
-            await asyncio.sleep(1_000)
-
-        async with serving(Recorder({"/never": never})) as served:
-            client = (await served.connect()).send(post("/never"))
-            await until(lambda: bool(served.state.connections) and not served.state.idle)
-            await asyncio.wait_for(served.server.drain(0.2), 5)
-            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
-                await client.response()
+        async with serving(Recorder({"/read": read})) as served:
+            gc.disable()
+            try:
+                head = b"POST /read HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+                client = (await served.connect()).send(head + b"f0000\r\n" + b"x" * 0xEFFFF)
+                await until(lambda: bool(requests))
+                await asyncio.sleep(0.05)
+                if ends == "reset":
+                    client.writer.transport.abort()
+                elif ends == "invalid":
+                    client.send(b"xy")
+                await until(lambda: requests[0]() is None)
+            finally:
+                gc.enable()
+            assert bool(served.state.connections) is (ends != "reset"), "it lingers, without the body"
 
     run(story())
 

@@ -99,7 +99,8 @@ def h11_reads(data: bytes) -> list[Seen]:
                 body += event.data
             if not isinstance(event, h11.EndOfMessage):
                 break
-            found.append(Seen(head.method.decode(), head.target.decode("latin-1").partition("?")[0], body))
+            x = next((value.decode("latin-1") for name, value in head.headers if name == b"x"), "")
+            found.append(Seen(head.method.decode(), head.target.decode("latin-1").partition("?")[0], body, x))
             if connection.their_state is h11.MUST_CLOSE:
                 break
             data = connection.trailing_data[0]
@@ -154,8 +155,8 @@ def test_ambiguous_chunk_is_refused_and_nothing_behind_it_is_read(name: str):
         b"GET / HTTP/1.1\n", b"GET / HTTP/2.0\r\n", b"GET / HTTP/0.9\r\n", b"GET /\r\n", b"GET / HTTP/1.2\r\n",
         b"GET / http/1.1\r\n", b"get / HTTP/1.1\r\n", b"FOO / HTTP/1.1\r\n", b"GET /a b HTTP/1.1\r\n",
         b"GET /\x00 HTTP/1.1\r\n", b"GET /\xc3\xa9 HTTP/1.1\r\n", b"GET /#a HTTP/1.1\r\n", b"GET a HTTP/1.1\r\n",
-        b"GET http:///a HTTP/1.1\r\n", b"CONNECT a:1 HTTP/1.1\r\n", b"GET\t/ HTTP/1.1\r\n",
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GET http:///a HTTP/1.1\r\n", b"GET ftp://a/b HTTP/1.1\r\n", b"CONNECT a:1 HTTP/1.1\r\n",
+        b"GET\t/ HTTP/1.1\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
     ],
 )  # fmt: skip
 def test_invalid_request_line_is_refused(line: bytes):
@@ -176,6 +177,7 @@ def test_invalid_request_line_is_refused(line: bytes):
         ("/a?b=c", "/a"),
         ("http://other/a?b", "/a"),
         ("HTTP://other", "/"),
+        ("http://other?/livez", "/"),
         ("*", "*"),
         ("//a//b", "//a//b"),
         ("/%2e", "/%2e"),
@@ -187,6 +189,29 @@ def test_forms_of_request_targets(target: str, path: str):
         async with serving(app) as served:
             await we_read(served, app, f"OPTIONS {target} HTTP/1.1\r\nhost: a\r\n\r\n".encode())
         assert [one.path for one in app.seen] == [path]
+
+    run(story())
+
+
+VALID: Final = (
+    post("/a", b"hello") + HIDDEN,
+    request_with(b"transfer-encoding: chunked", CHUNKS) + HIDDEN,
+    request_with(b"Transfer-Encoding:\tChunked", b'5;a="b"\r\nhello\r\n0\r\nx: trailer\r\n\r\n') + HIDDEN,
+    request_with(b"x: 1\r\nX: 2\r\nCONTENT-LENGTH:05", b"hello") + HIDDEN,
+    request_with(b"x-empty:\r\nx: \tz \t\r\ncontent-length: 0") + HIDDEN,
+    b"GET /a?b HTTP/1.0\r\nconnection: keep-alive\r\n\r\n",
+    post("/a", b"hello", "connection: close") + HIDDEN,
+)
+
+
+@pytest.mark.parametrize("data", VALID)
+def test_h11_reads_exactly_the_same_from_valid_requests(data: bytes):
+    async def story() -> None:
+        app = Recorder()
+        async with serving(app) as served:
+            ours, _ = await we_read(served, app, data)
+        assert ours
+        assert ours == h11_reads(data)
 
     run(story())
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from operator import lt
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, Message
 
 from dataplane.ingest.topic_throttle import TopicThrottle
 from dataplane.runtime.producers.replaceable import ReplaceableProducer
@@ -114,9 +114,7 @@ class AckTracker:
     resumes.
     """
 
-    def __init__(
-        self, producer: Producer | ReplaceableProducer, on_done: Callable[[list[RequestRecords]], None]
-    ) -> None:
+    def __init__(self, producer: ReplaceableProducer, on_done: Callable[[list[RequestRecords]], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._producer = producer
         self._on_done = on_done

@@ -70,7 +70,7 @@ class MemoryIngest:
         pipe = PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)])
         for record in (CellRecord("c1", 1, 1, {}, topics), pipe, process_lane.plan(), *more):
             self._replica.table.apply(record)
-        self._producer = Loopback(REQUESTS * BATCH)
+        self._producer: Any = Loopback(REQUESTS * BATCH)
         self._replica.table.apply(ApiKeyRecord(key_digest(KEY), 1, "p", "shop"))
         self._replica.table.apply(QuotaRecord("t", 1, events_per_s=1 << 30, bytes_per_s=1 << 40))
         self._route = self._replica.routes.lead("p", "shop")

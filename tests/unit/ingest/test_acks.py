@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, Producer
@@ -151,7 +152,8 @@ def test_exception_in_one_pass_fails_no_later_request(failing: str):
             raise faults.pop()
 
     async def requests() -> list[str]:
-        acks, found = AckTracker(Failing(), on_done), []  # only poll is used
+        producer: Any = Failing()  # only poll is used
+        acks, found = AckTracker(producer, on_done), []
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda *_: None)
         for _ in range(3):
@@ -192,7 +194,8 @@ class CountingProducer:
 def test_first_request_after_a_quiet_moment_is_sent_at_once_and_the_next_ones_share_a_batch(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    producer, quiet_s = CountingProducer(), 0.5  # long enough that a busy machine does not make it quiet
+    producer: Any = CountingProducer()
+    quiet_s = 0.5  # long enough that a busy machine does not make it quiet
     monkeypatch.setattr(acks_module, "QUIET_S", quiet_s)
 
     async def requests() -> list[int]:
@@ -212,7 +215,7 @@ def test_first_request_after_a_quiet_moment_is_sent_at_once_and_the_next_ones_sh
 
 
 def test_requests_of_one_pass_of_the_loop_are_sent_together():
-    producer = CountingProducer()
+    producer: Any = CountingProducer()
 
     async def requests() -> None:
         loop = asyncio.get_running_loop()

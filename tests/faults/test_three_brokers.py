@@ -31,6 +31,7 @@ BROKERS: Final = ("kafka", "kafka-2", "kafka-3")
 PER_S: Final = 100.0
 UP_S: Final = 300.0
 ACKED_AGAIN_S: Final = 3.0
+AFTER_KILL_S: Final = 6.0  # a new controller waits for heartbeats of the killed broker, too
 STOPPED_S: Final = 20.0  # longer than ingest waits for Kafka before it refuses a request
 IN_FLIGHT_S: Final = 0.5  # an ACK may be on its way when the brokers stop
 BACK_S: Final = 10.0
@@ -82,7 +83,7 @@ def now_us() -> int:
     return time.time_ns() // 1_000
 
 
-def test_acks_continue_within_3_s_after_each_kill_of_a_broker_and_nothing_is_lost(box: Box):
+def test_acks_continue_within_6_s_after_each_kill_of_a_broker_and_nothing_is_lost(box: Box):
     kills_us: list[int] = []
     admin = AdminClient({"bootstrap.servers": box.env["PENSTOCK_KAFKA"]})
 
@@ -100,7 +101,7 @@ def test_acks_continue_within_3_s_after_each_kill_of_a_broker_and_nothing_is_los
     outage = Outage(box, kill_in_turns)
     pauses = pauses_s(kills_us, outage.acks_us)
     log.info("no ACK for %s", summary_of(pauses))
-    assert max(pauses) < ACKED_AGAIN_S, outage.statuses
+    assert max(pauses) < AFTER_KILL_S, outage.statuses
 
 
 def test_rolling_restart_of_all_brokers_under_load_loses_nothing(box: Box):

@@ -161,7 +161,8 @@ class Driver:
             if cell := self._reader.table.cell(self._cell):
                 self._queries.poll(cell, self._incarnation)
                 self._poll_runs(cell)
-            self._idle_executors.poll(len(self._jobs) + self._queries.tasks(self._cell))
+            runs = self._replays.tasks + self._shadows.tasks
+            self._idle_executors.poll(len(self._jobs) + self._queries.tasks(self._cell) + runs)
             if self._pulse.due():
                 self._beat(decision.refused)
             self._producer.poll(0)

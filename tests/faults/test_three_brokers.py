@@ -14,12 +14,12 @@ from contextlib import closing
 from typing import Final
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from loadgen.events import ACCEPTED
 from localbox.demo.logs import read_sent
 from localbox.testing import Box, box_of
 from tests.support.demo_traffic import DEMO, DemoTraffic
+from tests.support.kafka import broker_admin
 from tests.support.kill_schedule import BoxProcesses
 from tests.support.patience import until
 from tests.support.series import longest_gap, pauses_s, summary_of
@@ -85,7 +85,7 @@ def now_us() -> int:
 
 def test_acks_continue_within_6_s_after_each_kill_of_a_broker_and_nothing_is_lost(box: Box):
     kills_us: list[int] = []
-    admin = AdminClient({"bootstrap.servers": box.env["PENSTOCK_KAFKA"]})
+    admin = broker_admin(box.env["PENSTOCK_KAFKA"])
 
     def has_all_copies() -> bool:
         topics = admin.list_topics(timeout=10).topics.values()

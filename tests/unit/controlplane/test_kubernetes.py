@@ -190,6 +190,7 @@ def test_command_names_master_and_executors_and_no_secret(tmp_path: Path, monkey
     desired = DesiredApplication("a", 3, MASTER, ReleaseStore(tmp_path).pack(ROOT))
     command = SparkLauncher(tmp_path, pod=POD).command(desired, "0" * 32)
     assert command[command.index("--master") + 1] == MASTER
+    assert not any(WORKER_DAEMON in word for word in command), "not tested in a cluster"
     assert f"spark.kubernetes.container.image={POD.image}" in command
     assert "spark.dynamicAllocation.enabled=true" in command, "executors follow lanes, as on any cluster"
     assert command[-6:] == ["--cell", "a", "--epoch", "3", "--incarnation", "0" * 32]
@@ -211,6 +212,7 @@ def test_workers_are_forked_from_the_daemon_of_their_release(tmp_path: Path):
     release = releases.pack(ROOT)
     launcher, local = SparkLauncher(tmp_path), DesiredApplication("a", 3, "local[16,1000]", release)
     assert setting in launcher.command(local, "0" * 32)
+    assert not any("executorEnv.PYTHONPATH" in word for word in launcher.command(local, "0" * 32))
     on_cluster = launcher.command(structs.replace(local, master="spark://127.0.0.1:7077"), "0" * 32)
     assert {setting, f"spark.executorEnv.PYTHONPATH=dataplane-{release}.zip"} <= set(on_cluster)
     earlier = tmp_path / "earlier"

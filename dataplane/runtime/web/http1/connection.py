@@ -20,7 +20,7 @@ HEAD_S: Final = 10.0  # for a head, from its first byte, and for the first byte 
 IDLE_S: Final = 75.0  # between requests: more than the 60 s of nginx and AWS, which then close their connections first
 BODY_S: Final = 30.0  # for a whole body
 UNREAD_S: Final = 60.0  # for a client to take a response
-LINGER_S: Final = 10.0  # for a client to notice a response that was sent before its body was complete
+LINGER_S: Final = 10.0  # for a client to close its half after the last response
 DRAIN_LINGER_S: Final = 2.0  # the same while the server stops
 MAX_HEAD_BYTES: Final = 32 * 1024  # and up to one slice more
 MAX_FRAMING_BYTES: Final = 16 * 1024  # of chunks and trailers in a row; a byte of content pays for FRAMING_PER_BYTE
@@ -44,7 +44,7 @@ class ServerState:
     """State of a server that its connections share.
 
     now_s: time of the event loop, and date: header of responses; `tick` updates both
-    idle:  connections without a complete head of a request, the longest idle first
+    idle:  connections that wait for a head, or for their client to close; the longest idle first
     """
 
     def __init__(self, app: Application, max_connections: int) -> None:
@@ -97,9 +97,9 @@ class Http1Connection(asyncio.Protocol):
         self._held = b""  # received and not parsed
         self._is_eof = False  # the client sends no more
         self._is_last = False  # nothing is parsed any more
-        self._has_more = False  # the client has sent more than was parsed
         self._head_error: HttpError | None = None
         self._is_closing = False  # the last response was sent
+        self._lingers = False  # until the client closes its half
         self._is_read_paused = False
         self._is_write_paused = False
         # of the parser
@@ -163,7 +163,9 @@ class Http1Connection(asyncio.Protocol):
 
     def expire(self) -> None:
         """Close the connection, or refuse a body that is too slow: the deadline has passed."""
-        if self._is_closing or self._is_write_paused:
+        if self._lingers and self._transport.get_write_buffer_size():
+            self._lingers, self.deadline_s = False, self._state.now_s + UNREAD_S  # it is still reading the response
+        elif self._is_closing or self._is_write_paused:
             self.abort()
         elif self._current is None:
             self.close()
@@ -173,9 +175,11 @@ class Http1Connection(asyncio.Protocol):
                 self._refuse(HttpError(408, f"needs the whole body within {BODY_S:.0f} s"))
 
     def hasten(self) -> None:
-        """Shorten the time for a client to read its last response: the server stops."""
-        if self._is_closing:
+        """Close an idle connection; shorten the time for a client to close its half: the server stops."""
+        if self._lingers:
             self.deadline_s = min(self.deadline_s, self._state.now_s + DRAIN_LINGER_S)
+        elif not self._is_closing:
+            self.close()
 
     def evict(self) -> None:
         """Close the connection in favour of a new one; at once if its client does not read."""
@@ -215,7 +219,7 @@ class Http1Connection(asyncio.Protocol):
         if keep_alive:
             self._proceed()
         else:
-            self._end(linger=not request.is_complete or self._state.is_draining or self._has_more)
+            self._end()
 
     # -- called by the parser ------------------------------------------------------------------------------------------
 
@@ -285,7 +289,6 @@ class Http1Connection(asyncio.Protocol):
         view = memoryview(data)
         for start in range(0, len(data), SLICE_BYTES):
             if self._is_last:
-                self._has_more = True
                 return
             if self._queue:
                 self._held += data[start:]
@@ -299,9 +302,7 @@ class Http1Connection(asyncio.Protocol):
         except httptools.HttpParserUpgrade as upgrade:
             (end,) = upgrade.args
         except httptools.HttpParserError as exc:
-            if self._is_last:  # bytes behind the last request are ignored
-                self._has_more = True
-            else:
+            if not self._is_last:  # bytes behind the last request are ignored
                 self._refuse(self._head_error or HttpError(400, f"needs valid HTTP/1.1: {exc}"))
             return
         else:
@@ -360,7 +361,7 @@ class Http1Connection(asyncio.Protocol):
             self._state.running -= 1
         if self._current is request and not self._is_closing:  # there was no response
             self._current = None
-            self._end(linger=False)
+            self._end()
 
     def _proceed(self) -> None:
         """Begin the next request, or wait for it."""
@@ -372,7 +373,7 @@ class Http1Connection(asyncio.Protocol):
             if isinstance(following, HttpError):
                 headers, body = self._state.app.error_response(following)
                 self._write("", following.status, headers, body, keep_alive=False, is_http10=False)
-                self._end(linger=True)
+                self._end()
                 return
             self._begin(following)
         if self._held and not self._queue:
@@ -390,7 +391,7 @@ class Http1Connection(asyncio.Protocol):
     def _wait(self) -> None:
         """Wait for the next request, unless there will be none."""
         if self._is_last or self._is_eof:
-            self._end(linger=False)
+            self._end()
         else:
             self.deadline_s = self._state.now_s + (HEAD_S if self._is_in_head else IDLE_S)
             self._state.idle[self] = None
@@ -402,25 +403,25 @@ class Http1Connection(asyncio.Protocol):
         head = response_head(status, headers, len(body), date, keep_alive=keep_alive, is_http10=is_http10)
         self._transport.write(head + body if has_body(method, status) else head)
 
-    def _end(self, *, linger: bool) -> None:
+    def _end(self) -> None:
         """Close the connection after the last response.
 
-        linger: the client may still be sending. Its kernel drops a response that it has not read if the connection is
-        closed meanwhile (RFC 9112, 9.6), so only our half is closed, and what comes is dropped.
+        A client that still sends would lose the response: its kernel drops what it has not read if the connection is
+        closed meanwhile (RFC 9112, 9.6). So only our half is closed, and what comes is dropped until the client closes.
         """
         if self._receiving is not None:
             self._receiving.fail(ClientGoneError())
         self._receiving = self._parser = None
         self._queue.clear()
         self._held = b""
-        if linger and not self._is_eof:
-            self._is_last = self._is_closing = True
-            limit_s = DRAIN_LINGER_S if self._state.is_draining else LINGER_S
-            self.deadline_s = self._state.now_s + (UNREAD_S if self._is_write_paused else limit_s)
-            self._transport.write_eof()
-            self._resume_reading()
-        else:
+        if self._is_eof:
             self.close()
+            return
+        self._is_last = self._is_closing = self._lingers = True
+        self._state.idle[self] = None
+        self.deadline_s = self._state.now_s + (DRAIN_LINGER_S if self._state.is_draining else LINGER_S)
+        self._transport.write_eof()
+        self._resume_reading()
 
     def _pause_reading(self) -> None:
         if not self._is_read_paused:

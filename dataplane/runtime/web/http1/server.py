@@ -53,13 +53,10 @@ class HttpServer:
         self._state.is_draining = True
         if self._listener is not None:
             self._listener.close()
-        for connection in self._state.connections:
-            connection.hasten()
         while (self._state.connections or self._state.running) and loop.time() < began_s + limit_s:
             if loop.time() > began_s + GRACE_S:
                 for connection in list(self._state.idle):
-                    self._state.idle.pop(connection)
-                    connection.close()
+                    connection.hasten()
             await asyncio.sleep(POLL_S)
         if self._state.running:
             log.warning("%d requests in progress after %g s: they get no response", self._state.running, limit_s)

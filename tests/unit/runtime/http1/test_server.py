@@ -9,6 +9,7 @@ from dataplane.runtime.web.http1 import connection as module
 from dataplane.runtime.web.http1 import server as server_module
 from dataplane.runtime.web.http1.connection import (
     BODY_S,
+    DRAIN_LINGER_S,
     IDLE_S,
 )
 from dataplane.runtime.web.http1.request import Request
@@ -149,6 +150,44 @@ def test_drain_sends_the_whole_response_to_a_client_that_pipelines_and_reads_lat
             assert len((await client.response()).body) == 300_000
             client.writer.close()
             await draining
+
+    run(story())
+
+
+def test_drain_lets_a_client_read_an_error_that_it_gets_while_it_sends():
+    async def story() -> None:
+        async with serving(Recorder()) as served:
+            client = (await served.connect()).send(b"GET / HTTP/9\r\n")
+            client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            await until(lambda: any(one._lingers for one in served.state.connections))
+            draining = asyncio.create_task(served.server.drain(20))
+            for _ in range(10):
+                await asyncio.sleep(0.1)
+                client.send(b"x" * 1_000)
+            client.writer.transport.resume_reading()  # type: ignore[attr-defined]
+            assert (await client.response()).status == 400
+            client.writer.close()
+            await asyncio.wait_for(draining, 5)
+
+    run(story())
+
+
+def test_drain_lets_a_client_read_a_large_response_slowly():
+    async def story() -> None:
+        async def large(request: Request) -> None:
+            request.respond(200, [], b"x" * 8_000_000)
+
+        async with serving(Recorder({"/large": large})) as served:
+            client = (await served.connect()).send(post("/large", b"", "connection: close"))
+            client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            await until(lambda: any(one._lingers for one in served.state.connections))
+            draining = asyncio.create_task(served.server.drain(20))
+            await asyncio.sleep(0)
+            served.pass_time(DRAIN_LINGER_S + 1)
+            client.writer.transport.resume_reading()  # type: ignore[attr-defined]
+            assert len((await client.response()).body) == 8_000_000
+            client.writer.close()
+            await asyncio.wait_for(draining, 5)
 
     run(story())
 

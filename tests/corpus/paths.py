@@ -25,6 +25,7 @@ from dataplane.names import EVENTS_PATH, WEBHOOK_PATH
 from dataplane.plan import compile_plan
 from dataplane.plan.dryrun import SampleEvent, dry_run
 from dataplane.runtime.settings import settings_from
+from dataplane.runtime.web.http1.connection import Http1Connection, ServerState
 from dataplane.spec import parse_pipe_spec
 from dataplane.spec.keys import RANDOM_BYTES, URL_PREFIX, key_digest, key_text
 from dataplane.tables.records import (
@@ -40,7 +41,6 @@ from dataplane.tables.sealed import bind, webhook_place
 from tests.corpus.inputs import EVENT_BYTES, REQUEST_BYTES, Input, inputs
 from tests.support import process_lane, transmitting
 from tests.support.bounded import Case, Share
-from tests.support.http_exchange import MemoryExchange
 from tests.support.memory_lane import MemoryMessage
 from tests.support.memory_replica import MemoryProducer
 
@@ -49,6 +49,7 @@ FERNET_KEY: Final = base64.urlsafe_b64encode(b"k" * 32).decode()
 SALT: Final = Fernet(FERNET_KEY).encrypt(base64.b64encode(b"salt")).decode()  # required for hashing
 PRESETS: Final = ("none", "stripe", "twilio")
 SECRET: Final = "shared-with-the-sender"
+READ_BYTES: Final = 64 * 1024  # of a connection at once
 NOW_US: Final = 1_790_000_000_000_000
 USUAL: Final[dict[str, Any]] = {
     "sources": {"shop": {"event_time": "at", "key": "who", "id": "id"}},
@@ -81,26 +82,76 @@ class _Stored(MemoryProducer):
         assert all(name.isascii() and "\n" not in name and "\r" not in name for name, _ in headers)
 
 
+class _Client(asyncio.Transport):
+    """Transport of a connection to ingest: it keeps the response."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.received = b""
+        self.is_paused = self._is_closed = False
+
+    @property
+    def status(self) -> int:
+        """Return the status of the response; 0: there was none."""
+        return int(self.received[9:12] or 0)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.received += data
+
+    def pause_reading(self) -> None:
+        self.is_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_paused = False
+
+    def write_eof(self) -> None:
+        """Do nothing: the response says when it ends."""
+
+    def close(self) -> None:
+        self._is_closed = True
+
+    def is_closing(self) -> bool:
+        return self._is_closed
+
+
 def _ingest(one: Input) -> Callable[[], Share]:
     """Return a run of the request that measures its longest uninterrupted share of the event loop."""
     body = one.body()
-    headers = {"authorization": f"Bearer {KEY}", "content-type": one.media_type, **one.headers}
+    headers = {
+        "host": "ingest.example",
+        "authorization": f"Bearer {KEY}",
+        "content-type": one.media_type,
+        "content-length": str(len(body)),
+        **one.headers,
+    }
     path = f"{WEBHOOK_PATH}{_url_part(one.preset)}" if one.preset else EVENTS_PATH
-    target = f"{path}?{one.query}" if one.query else path
+    lines = [
+        f"POST {path}{'?' if one.query else ''}{one.query} HTTP/1.1",
+        *(f"{name}: {value}" for name, value in headers.items()),
+    ]
+    sent = "\r\n".join([*lines, "", ""]).encode() + body
     replica = _replica()
 
     async def run() -> float:
         replica._loop = asyncio.get_running_loop()
         replica._acks = AckTracker(replica._producer, replica._recorder.on_done)
-        exchange = MemoryExchange(body, headers, target=target)
-        request = asyncio.ensure_future(IngestApp(replica)(exchange.request))
+        state, client = ServerState(IngestApp(replica), 1), _Client()
+        connection = Http1Connection(state)
+        connection.connection_made(client)
+        pieces = [sent[at : at + READ_BYTES] for at in range(0, len(sent), READ_BYTES)]
         longest_s, began = 0.0, time.thread_time()
-        while not request.done():
+        while not (client.received or client.is_closing()):
+            if pieces and not client.is_paused:
+                connection.data_received(pieces.pop(0))
+            elif not pieces and not connection._is_eof and not connection.eof_received():
+                client.close()  # as asyncio does: the declared length was not sent
             await asyncio.sleep(0)
             now = time.thread_time()
             longest_s, began = max(longest_s, now - began), now
+        connection.connection_lost(None)
         read = {202, 400, 413, 415} | ({401} if "authorization" in one.headers or one.preset else set())
-        assert exchange.status in read, f"{exchange.status}: a server error, or refused before it was read"
+        read |= {417, 431, 501, 505} | ({0} if headers["content-length"] != str(len(body)) else set())
+        assert client.status in read, f"{client.status}: a server error, or refused before it was read"
         return longest_s
 
     return lambda: Share(asyncio.run(run()))

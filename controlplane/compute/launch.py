@@ -60,6 +60,7 @@ class SparkLauncher(Struct, frozen=True):
     def command(self, desired: DesiredApplication, incarnation: str) -> list[str]:
         """Return the command line; it passes cell, epoch and incarnation. Raises ReleaseError and OSError."""
         releases = ReleaseStore(self.var)
+        archive = releases.archive(desired.release)
         conf = {
             "spark.app.name": f"penstock-{desired.cell}",
             "spark.scheduler.mode": "FAIR",  # lanes run in parallel, each in its own pool
@@ -76,11 +77,11 @@ class SparkLauncher(Struct, frozen=True):
             conf["spark.python.daemon.module"] = WORKER_DAEMON
             if not desired.master.startswith("local"):
                 # An executor copies --py-files into its working folder, in which it starts the daemon.
-                conf["spark.executorEnv.PYTHONPATH"] = releases.archive(desired.release).name
+                conf["spark.executorEnv.PYTHONPATH"] = archive.name
         flags = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
         named = ["--cell", desired.cell, "--epoch", str(desired.epoch), "--incarnation", incarnation]
         jars = ",".join(map(str, sorted(self.jars.glob("*.jar")))) if self.jars else ""
-        code = ["--py-files", str(releases.archive(desired.release)), *(["--jars", jars] if jars else [])]
+        code = ["--py-files", str(archive), *(["--jars", jars] if jars else [])]
         program = [str(spark_home() / "bin" / "spark-submit"), "--master", desired.master, *flags, *code]
         return [*program, str(releases.application(desired.release)), *named]
 

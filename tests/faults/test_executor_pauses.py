@@ -18,7 +18,7 @@ from localbox.testing import Box
 from tests.support.box_lanes import ONE_OF_EACH, beating, pid_of
 from tests.support.demo_traffic import DemoTraffic
 from tests.support.patience import until
-from tests.support.series import p95, pauses_s, summary_of
+from tests.support.series import p95, pauses_after, summary_of
 from tests.support.sizes import KILLS
 from tests.support.spark_cluster import box_on_cluster, executor_of
 
@@ -62,7 +62,7 @@ def test_delivery_continues_within_seconds_after_an_executor_is_killed(box: Box)
             traffic.until_delivered(200, UP_S)
     traffic.until_all_delivered()
     figures = traffic.assert_accounted()
-    pauses = pauses_s(kills_us, [one.received_us for one in read_received(traffic.received_log)])
+    pauses = pauses_after(kills_us, [one.received_us for one in read_received(traffic.received_log)])
     log.info("no delivery for %s; %s", summary_of(pauses), figures)
     assert p95(pauses) < P95_S
     assert max(pauses) < MOST_S

@@ -22,7 +22,7 @@ from tests.support.demo_traffic import DEMO, DemoTraffic
 from tests.support.kafka import broker_admin
 from tests.support.kill_schedule import BoxProcesses
 from tests.support.patience import until
-from tests.support.series import longest_gap, pauses_s, summary_of
+from tests.support.series import longest_gap, pauses_after, summary_of
 from tests.support.sizes import KILLS
 
 pytestmark = [pytest.mark.long, pytest.mark.alone, pytest.mark.timeout(1_200)]
@@ -99,7 +99,7 @@ def test_acks_continue_within_6_s_after_each_kill_of_a_broker_and_nothing_is_los
             box.wait_ready(broker, not_pid=box.kill(broker))
 
     outage = Outage(box, kill_in_turns)
-    pauses = pauses_s(kills_us, outage.acks_us)
+    pauses = pauses_after(kills_us, outage.acks_us)
     log.info("no ACK for %s", summary_of(pauses))
     assert max(pauses) < AFTER_KILL_S, outage.statuses
 

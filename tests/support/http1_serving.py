@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self, cast
 
 import uvloop
 
@@ -53,6 +53,35 @@ class Recorder:
         return [], error.detail.encode()
 
 
+class Large:
+    """Handler of a path of Recorder: it responds with `size` bytes. `handled`: how often it was called."""
+
+    def __init__(self, size: int) -> None:
+        self.handled = 0
+        self._size = size
+
+    async def __call__(self, request: Request) -> None:
+        """Handle one request."""
+        self.handled += 1
+        request.respond(200, [], b"x" * self._size)
+
+
+class Gated:
+    """Handler of a path of Recorder: it sets `begun` when it has the body of the request, and responds at `gate`."""
+
+    def __init__(self, body: bytes | None = None) -> None:
+        """body: of the response; None for that of the request."""
+        self.begun, self.gate = asyncio.Event(), asyncio.Event()
+        self._body = body
+
+    async def __call__(self, request: Request) -> None:
+        """Handle one request."""
+        body = await request.body()
+        self.begun.set()
+        await self.gate.wait()
+        request.respond(200, [], body if self._body is None else self._body)
+
+
 class Response(NamedTuple):
     """A response: status, headers in lower case, body."""
 
@@ -66,11 +95,21 @@ class Client:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
+        self._transport = cast(asyncio.Transport, writer.transport)  # the class that asyncio documents cannot read
 
     def send(self, data: bytes) -> Self:
         """Send bytes."""
         self.writer.write(data)
         return self
+
+    def stop_reading(self) -> Self:
+        """Take nothing of the responses from the kernel."""
+        self._transport.pause_reading()
+        return self
+
+    def continue_reading(self) -> None:
+        """Read again."""
+        self._transport.resume_reading()
 
     async def response(self, method: str = "POST") -> Response:
         """Read one response."""
@@ -137,6 +176,11 @@ def run(story: Coroutine[Any, Any, None]) -> None:
     """Run a test on uvloop, as ingest does."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(story)
+
+
+def chunked(path: str) -> bytes:
+    """Return the head of a POST with a chunked body."""
+    return f"POST {path} HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n".encode()
 
 
 def post(path: str = "/", body: bytes = b"", *headers: str) -> bytes:

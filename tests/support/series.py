@@ -10,7 +10,7 @@ def p95(values: Sequence[float]) -> float:
     return statistics.quantiles(values, n=20, method="inclusive")[-1]
 
 
-def pauses_s(kills_us: Sequence[int], times_us: Sequence[int]) -> list[float]:
+def pauses_after(kills_us: Sequence[int], times_us: Sequence[int]) -> list[float]:
     """Return the longest time without an entry of `times_us` between each kill and the next one."""
     found = []
     for kill_us, end_us in zip(kills_us, [*kills_us[1:], max(times_us)], strict=True):

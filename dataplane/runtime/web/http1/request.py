@@ -74,7 +74,7 @@ class Request:
     @property
     def is_unread(self) -> bool:
         """Return whether more was received than may be buffered while the application does not read."""
-        return self._waiter is None and len(self._received) > BUFFER_BYTES
+        return self._waiter is None and self.buffered > BUFFER_BYTES
 
     def complete(self) -> None:
         """Note that all of the body was received."""

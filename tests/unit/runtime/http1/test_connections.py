@@ -7,13 +7,11 @@ import weakref
 import pytest
 
 from dataplane.runtime.web.errors import ClientGoneError, HttpError
-from dataplane.runtime.web.http1.connection import (
-    SLICE_BYTES,
-)
+from dataplane.runtime.web.http1.connection import SLICE_BYTES
 from dataplane.runtime.web.http1.request import BUFFER_BYTES, Request
-from tests.support.http1_serving import Recorder, Seen, post, run, serving, until
+from tests.support.http1_serving import Recorder, Seen, chunked, post, run, serving, until
 
-CHUNKED = b"POST /c HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+CHUNKED = chunked("/c")
 
 
 def test_requests_of_a_connection_get_their_responses_in_order():
@@ -345,8 +343,7 @@ def test_body_that_does_not_arrive_is_freed_without_the_garbage_collector(ends: 
         async with serving(Recorder({"/read": read})) as served:
             gc.disable()
             try:
-                head = b"POST /read HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
-                client = (await served.connect()).send(head + b"f0000\r\n" + b"x" * 0xEFFFF)
+                client = (await served.connect()).send(chunked("/read") + b"f0000\r\n" + b"x" * 0xEFFFF)
                 await until(lambda: bool(requests))
                 await asyncio.sleep(0.05)
                 if ends == "reset":

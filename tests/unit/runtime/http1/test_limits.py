@@ -14,10 +14,9 @@ from dataplane.runtime.web.http1.connection import (
     UNREAD_S,
 )
 from dataplane.runtime.web.http1.head import MAX_HEADERS
-from dataplane.runtime.web.http1.request import Request
-from tests.support.http1_serving import Recorder, post, run, serving, until
+from tests.support.http1_serving import Gated, Large, Recorder, chunked, post, run, serving, until
 
-CHUNKED = b"POST /c HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+CHUNKED = chunked("/c")
 
 
 @pytest.mark.parametrize(
@@ -49,14 +48,14 @@ def test_head_and_framing_are_limited(request_: bytes, status: int):
     run(story())
 
 
-@pytest.mark.parametrize(("sent", "limit_s"), [(b"", HEAD_S), (b"POST / HTTP/1.1\r\nhost", HEAD_S)])
-def test_connection_without_a_request_is_closed(sent: bytes, limit_s: float):
+@pytest.mark.parametrize("sent", [b"", b"POST / HTTP/1.1\r\nhost"])
+def test_connection_without_a_request_is_closed(sent: bytes):
     async def story() -> None:
         async with serving(Recorder()) as served:
             client = (await served.connect()).send(sent)
             await until(lambda: bool(served.state.connections))
             await asyncio.sleep(0.05)
-            served.pass_time(limit_s - 1)
+            served.pass_time(HEAD_S - 1)
             await asyncio.sleep(0.05)
             assert served.state.connections
             served.pass_time(2)
@@ -98,19 +97,12 @@ def test_slow_body_gets_408(trickles: bool):
 
 def test_handler_may_take_longer_than_any_limit_of_the_client():
     async def story() -> None:
-        gate, begun = asyncio.Event(), asyncio.Event()
-
-        async def slow(request: Request) -> None:
-            await request.body()
-            begun.set()
-            await gate.wait()
-            request.respond(200, [], b"done")
-
+        slow = Gated(b"done")
         async with serving(Recorder({"/slow": slow})) as served:
             client = (await served.connect()).send(post("/slow", b"abc") + b"GET / HT")
-            await begun.wait()
+            await slow.begun.wait()
             served.pass_time(1_000)
-            gate.set()
+            slow.gate.set()
             assert (await client.response()).body == b"done"
 
     run(story())
@@ -118,19 +110,12 @@ def test_handler_may_take_longer_than_any_limit_of_the_client():
 
 def test_client_that_takes_no_response_is_cut_off_and_its_next_requests_wait():
     async def story() -> None:
-        handled = 0
-
-        async def large(request: Request) -> None:
-            nonlocal handled
-            handled += 1
-            request.respond(200, [], b"x" * 8_000_000)
-
+        large = Large(8_000_000)
         async with serving(Recorder({"/large": large})) as served:
-            client = (await served.connect()).send(post("/large") * 5)
-            client.writer.transport.pause_reading()  # type: ignore[attr-defined]
-            await until(lambda: handled > 0)
+            (await served.connect()).stop_reading().send(post("/large") * 5)
+            await until(lambda: large.handled > 0)
             await asyncio.sleep(0.2)
-            assert handled == 1
+            assert large.handled == 1
             served.pass_time(UNREAD_S + 1)
             await until(lambda: not served.state.connections)
 
@@ -152,12 +137,7 @@ def test_client_that_sends_on_after_a_refusal_is_cut_off():
 
 def test_new_connection_replaces_the_longest_idle_one_and_is_refused_if_none_is_idle():
     async def story() -> None:
-        gate = asyncio.Event()
-
-        async def wait(request: Request) -> None:
-            await gate.wait()
-            request.respond(200, [], b"")
-
+        wait = Gated()
         async with serving(Recorder({"/wait": wait}), 2) as served:
             first, second = await served.connect(), await served.connect()
             for client in (first, second, first):
@@ -170,7 +150,7 @@ def test_new_connection_replaces_the_longest_idle_one_and_is_refused_if_none_is_
             with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
                 await (await served.connect()).send(post("/")).response()
             assert served.state.refused == 1
-            gate.set()
+            wait.gate.set()
             assert [(await client.response()).status for client in (first, third)] == [200, 200]
 
     run(story())
@@ -189,19 +169,17 @@ def test_new_connection_replaces_one_that_sends_its_head_slowly():
 
 def test_replaced_connection_is_closed_at_once_though_its_client_reads_nothing():
     async def story() -> None:
-        handled = 0
-
-        async def large(request: Request) -> None:
-            nonlocal handled
-            handled += 1
-            request.respond(200, [], b"x" * 60_000)
-
+        large = Large(60_000)
         async with serving(Recorder({"/large": large}), 1) as served:
-            slow = await served.connect()
-            slow.writer.transport.pause_reading()  # type: ignore[attr-defined]
-            for sent in range(100):  # until the buffers of the kernel are full
+            slow = (await served.connect()).stop_reading()
+
+            async def send_one() -> None:
+                wanted = large.handled + 1
                 slow.send(post("/large"))
-                await until(lambda sent=sent: handled == sent + 1)  # type: ignore[misc]
+                await until(lambda: large.handled == wanted)
+
+            for _ in range(100):  # until the buffers of the kernel are full
+                await send_one()
                 await asyncio.sleep(0.01)
                 (connection,) = served.state.connections
                 if connection._transport.get_write_buffer_size():

@@ -7,15 +7,11 @@ import pytest
 
 from dataplane.runtime.web.http1 import connection as module
 from dataplane.runtime.web.http1 import server as server_module
-from dataplane.runtime.web.http1.connection import (
-    BODY_S,
-    DRAIN_LINGER_S,
-    IDLE_S,
-)
+from dataplane.runtime.web.http1.connection import BODY_S, DRAIN_LINGER_S, IDLE_S
 from dataplane.runtime.web.http1.request import Request
 from dataplane.runtime.web.http1.server import HttpServer
 from dataplane.runtime.web.sockets import SEND_BUFFER_BYTES, UNREAD_MS
-from tests.support.http1_serving import Recorder, post, run, serving, until
+from tests.support.http1_serving import Gated, Large, Recorder, post, run, serving, until
 
 
 def test_deadlines_are_checked_while_the_server_runs(monkeypatch: pytest.MonkeyPatch):
@@ -81,19 +77,13 @@ def test_limit_of_open_files_lowers_that_of_connections(monkeypatch: pytest.Monk
 
 def test_drain_finishes_requests_and_serves_those_just_sent():
     async def story() -> None:
-        gate, begun = asyncio.Event(), asyncio.Event()
-
-        async def slow(request: Request) -> None:
-            begun.set()
-            await gate.wait()
-            request.respond(200, [], await request.body())
-
+        slow = Gated()
         async with serving(Recorder({"/slow": slow})) as served:
             busy = (await served.connect()).send(post("/slow", b"abc"))
             idle, late = await served.connect(), await served.connect()
             for client in (idle, late):
                 await client.send(post("/")).response()
-            await begun.wait()
+            await slow.begun.wait()
             draining = asyncio.create_task(served.server.drain(20))
             await asyncio.sleep(0.1)
             with pytest.raises(ConnectionRefusedError):
@@ -101,7 +91,7 @@ def test_drain_finishes_requests_and_serves_those_just_sent():
             response = await late.send(post("/late")).response()
             assert (response.status, response.headers["connection"]) == (200, "close")
             assert await idle.rest() == b""
-            gate.set()
+            slow.gate.set()
             response = await busy.response()
             assert (response.body, response.headers["connection"]) == (b"abc", "close")
             await asyncio.wait_for(draining, 5)
@@ -132,21 +122,15 @@ def test_drain_waits_for_a_request_whose_client_is_gone():
 
 def test_drain_sends_the_whole_response_to_a_client_that_pipelines_and_reads_late():
     async def story() -> None:
-        gate = asyncio.Event()
-
-        async def large(request: Request) -> None:
-            await gate.wait()
-            request.respond(200, [], b"x" * 300_000)
-
+        large = Gated(b"x" * 300_000)
         async with serving(Recorder({"/large": large})) as served:
-            client = (await served.connect()).send(post("/large") * 300)
-            client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            client = (await served.connect()).stop_reading().send(post("/large") * 300)
             await until(lambda: served.state.running == 1)
             draining = asyncio.create_task(served.server.drain(20))
             await asyncio.sleep(0)
-            gate.set()
+            large.gate.set()
             await asyncio.sleep(0.5)
-            client.writer.transport.resume_reading()  # type: ignore[attr-defined]
+            client.continue_reading()
             assert len((await client.response()).body) == 300_000
             client.writer.close()
             await draining
@@ -157,14 +141,13 @@ def test_drain_sends_the_whole_response_to_a_client_that_pipelines_and_reads_lat
 def test_drain_lets_a_client_read_an_error_that_it_gets_while_it_sends():
     async def story() -> None:
         async with serving(Recorder()) as served:
-            client = (await served.connect()).send(b"GET / HTTP/9\r\n")
-            client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            client = (await served.connect()).stop_reading().send(b"GET / HTTP/9\r\n")
             await until(lambda: any(one._lingers for one in served.state.connections))
             draining = asyncio.create_task(served.server.drain(20))
             for _ in range(10):
                 await asyncio.sleep(0.1)
                 client.send(b"x" * 1_000)
-            client.writer.transport.resume_reading()  # type: ignore[attr-defined]
+            client.continue_reading()
             assert (await client.response()).status == 400
             client.writer.close()
             await asyncio.wait_for(draining, 5)
@@ -174,17 +157,13 @@ def test_drain_lets_a_client_read_an_error_that_it_gets_while_it_sends():
 
 def test_drain_lets_a_client_read_a_large_response_slowly():
     async def story() -> None:
-        async def large(request: Request) -> None:
-            request.respond(200, [], b"x" * 8_000_000)
-
-        async with serving(Recorder({"/large": large})) as served:
-            client = (await served.connect()).send(post("/large", b"", "connection: close"))
-            client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        async with serving(Recorder({"/large": Large(8_000_000)})) as served:
+            client = (await served.connect()).stop_reading().send(post("/large", b"", "connection: close"))
             await until(lambda: any(one._lingers for one in served.state.connections))
             draining = asyncio.create_task(served.server.drain(20))
             await asyncio.sleep(0)
             served.pass_time(DRAIN_LINGER_S + 1)
-            client.writer.transport.resume_reading()  # type: ignore[attr-defined]
+            client.continue_reading()
             assert len((await client.response()).body) == 8_000_000
             client.writer.close()
             await asyncio.wait_for(draining, 5)

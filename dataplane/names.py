@@ -64,6 +64,7 @@ LaneKind = Literal["process", "transmit", "transmit-retry", "retrier", "transmit
 LANE_KINDS: Final[tuple[LaneKind, ...]] = get_args(LaneKind)
 
 INGEST_GROUP: Final = "ingest"  # the ingest replicas: a group like the lanes of one kind, but of no cell
+RELEASE_VARIABLE: Final = "PENSTOCK_RELEASE"  # in the environment of an ingest replica: the release that it runs
 GroupKind = LaneKind | Literal["ingest"]
 
 # The topics that each kind of lane reads.
@@ -94,6 +95,11 @@ RAMP_PREFIX: Final = "ramp:"  # of names that are not nodes: each message is als
 # The stages of process, in order; transform and transmit are measured per destination.
 PROCESS_NODES: Final = ("normalize", "enrich", "route", "transform")
 ENTRANCE: Final = PROCESS_NODES[0]  # node at which a pipe is held when too many messages fail in its steps
+
+
+def replica_name(number: int) -> str:
+    """Return the name of an ingest replica; they are numbered from 1 on."""
+    return f"{INGEST_GROUP}-{number}"
 
 
 def cell_topic(cell: str, purpose: Purpose, generation: int) -> str:

@@ -24,7 +24,7 @@ from mgmt.cells.services.pipe_migrations import (
     reverse_migration,
     switch_pipe,
 )
-from mgmt.cells.services.releases import register_release, request_rollout, roll_back
+from mgmt.cells.services.releases import give_to_ingest, register_release, request_rollout, roll_back
 from mgmt.cells.services.scaling import set_scale_policy
 from mgmt.deliveries.services.destinations import (
     clear_credential,
@@ -288,6 +288,7 @@ __all__ = [
     "end_admission",
     "finish_migration",
     "finish_ramp",
+    "give_to_ingest",
     "grant_table_access",
     "hold_admission",
     "hold_at_target",

@@ -12,7 +12,7 @@ from controlplane.autoscaler.decide import IN_WINDOW_S, DecisionMemory, LaneGrou
 from controlplane.autoscaler.figures import GroupRates, GroupSample, LaneClock, clock_of, figures_of
 from controlplane.autoscaler.offsets import OffsetReader
 from dataplane.names import INGEST_GROUP, INPUTS_OF, LANE_KINDS, PURPOSES, GroupKind, LaneKind, PartitionKey, lane_group
-from mgmt.models import Cell, Heartbeat, ScaleGroup, ScaleSample, Topic
+from mgmt.models import Cell, Heartbeat, Release, ScaleGroup, ScaleSample, Topic
 
 FRESH: Final = timedelta(seconds=5)
 WINDOW: Final = timedelta(seconds=IN_WINDOW_S + 10)
@@ -62,11 +62,21 @@ def _of_ingest(stored: int, now: datetime) -> ScaleSample:
 
 
 def ensure_ingest(most: int) -> None:
-    """Make the row by which ingest is scaled, and its policy unless a person has set one."""
+    """Make the row by which ingest is scaled and gets releases, and its policy unless a person has set one.
+
+    Its first release is the newest: that is the installed code, which the replicas run until they get a release.
+    """
     least = min(INGEST_LEAST, most)
     row, _ = Cell.with_ingest.get_or_create(id=INGEST_GROUP, defaults={"lanes": {INGEST_GROUP: least}})
     policy = {"minimum": least, "maximum": most, "target": INGEST_TARGET, "goal_s": INGEST_GOAL_S}
     ScaleGroup.objects.get_or_create(cell=row, kind=INGEST_GROUP, defaults=policy)
+    if row.release_id is None and (newest := Release.objects.order_by("-registered_at").first()):
+        Cell.with_ingest.filter(id=INGEST_GROUP, release=None).update(release=newest)
+
+
+def forget_ingest_release() -> None:
+    """Leave ingest out of later rollouts: others run its replicas."""
+    Cell.with_ingest.filter(id=INGEST_GROUP, release__isnull=False).update(release=None, canary=None)
 
 
 def ensure_groups(most: int) -> None:

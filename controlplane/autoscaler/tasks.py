@@ -9,18 +9,29 @@ from typing import Final
 import structlog
 from celery import shared_task
 from confluent_kafka import KafkaException
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from controlplane.autoscaler.act import act, finish
 from controlplane.autoscaler.decide import decide
 from controlplane.autoscaler.fleet import relieve
 from controlplane.autoscaler.offsets import OffsetReader
-from controlplane.autoscaler.samples import NEXT_LEVEL, ensure_groups, ensure_ingest, groups_of, reporting, take_samples
+from controlplane.autoscaler.samples import (
+    NEXT_LEVEL,
+    ensure_groups,
+    ensure_ingest,
+    forget_ingest_release,
+    groups_of,
+    reporting,
+    take_samples,
+)
 from controlplane.autoscaler.sleep_inputs import idle_state
 from controlplane.autoscaler.sleeping import next_sleep_change
-from controlplane.compute.files import ComputeFiles, StateFileError
+from controlplane.compute.files import ComputeFiles, DesiredReplicas, StateFileError
+from controlplane.compute.installed import installed_root
+from controlplane.compute.releases import ReleaseStore
+from controlplane.ingest_replicas import desired_replicas
 from controlplane.locks import TaskWaitingError, alone
-from controlplane.settings import control_settings
+from controlplane.settings import ControlSettings, control_settings
 from dataplane.names import INGEST_GROUP
 from mgmt.cells.placement import PlacementPolicy
 from mgmt.models import Cell, ScaleGroup
@@ -30,17 +41,23 @@ log = structlog.get_logger(__name__)
 
 
 class IngestSupervisor(Struct, frozen=True):
-    """Client of the box's supervisor, through a file. `most`: maximum of replicas unless staff set another."""
+    """Client of the box's supervisor, through a file.
+
+    most:      maximum of replicas unless staff set another
+    installed: release of the installed code
+    """
 
     files: ComputeFiles
     most: int
+    installed: str = ""
 
-    def ask_for(self, count: int) -> None:
-        """Ask for `count` replicas; called at each tick, so that a lost file is written again."""
+    def ask_for(self, desired: DesiredReplicas) -> None:
+        """Ask for these replicas; called at each tick, so that a lost file is written again."""
+        desired = structs.replace(desired, installed=self.installed)
         with contextlib.suppress(StateFileError):
-            if self.files.replicas() == count:
+            if self.files.replicas() == desired:
                 return
-        self.files.request_replicas(count)
+        self.files.request_replicas(desired)
 
 
 class ScaleLimits(Struct, frozen=True):
@@ -75,6 +92,8 @@ class Autoscaler:
         ensure_groups(self._limits.lanes)
         if self._ingest:
             ensure_ingest(self._ingest.most)
+        else:
+            forget_ingest_release()
         take_samples(self._offsets, now, of_ingest=self._ingest is not None)
         rows: dict[str, list[ScaleGroup]] = defaultdict(list)
         for row in ScaleGroup.objects.order_by("cell_id", "kind"):
@@ -89,15 +108,20 @@ class Autoscaler:
             decisions = {kind: decide(group, sleep_change) for kind, group in groups.items()}
             done.append(act(cell.id, groups, decisions, now))
         if self._ingest:
-            self._ingest.ask_for(Cell.with_ingest.get(id=INGEST_GROUP).lanes[INGEST_GROUP])
+            self._ingest.ask_for(desired_replicas(Cell.with_ingest.get(id=INGEST_GROUP)))
         return "; ".join(filter(None, done))
+
+
+def _supervisor_of(settings: ControlSettings) -> IngestSupervisor:
+    installed = ReleaseStore(settings.var).pack(installed_root())
+    return IngestSupervisor(ComputeFiles(settings.var), settings.ingest_max, installed)
 
 
 @cache
 def autoscaler() -> Autoscaler:
     """Return this process's Autoscaler; its client is created at the first tick, never before a fork."""
     settings = control_settings()
-    ingest = IngestSupervisor(ComputeFiles(settings.var), settings.ingest_max) if settings.ingest_max else None
+    ingest = _supervisor_of(settings) if settings.ingest_max else None
     lanes = min(settings.lanes_max, settings.topics.partitions)
     return Autoscaler(OffsetReader(settings.kafka), ScaleLimits(lanes, settings.cells_max, settings.placing), ingest)
 

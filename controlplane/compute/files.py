@@ -24,9 +24,21 @@ class StateFileError(Exception):
 
 
 class DesiredReplicas(Struct, frozen=True):
-    """Desired number of ingest replicas, at least one."""
+    """Desired number of ingest replicas, at least one, and their releases.
+
+    release:   the build that they run (controlplane.compute.releases); "": that of the installed code
+    canary:    the build that only the first replica runs; "": the same as the others
+    installed: the build of the code that is installed where the request was written
+    """
 
     count: Annotated[int, Meta(ge=1)]
+    release: str = ""
+    canary: str = ""
+    installed: str = ""
+
+    def release_of(self, number: int) -> str:
+        """Return the release of a replica; they are numbered from 1 on."""
+        return (self.canary if number == 1 else "") or self.release
 
 
 class ComputeFiles:
@@ -58,14 +70,13 @@ class ComputeFiles:
         """Ask for no application of the cell."""
         (self._folder / f"{_checked(cell)}.json").unlink(missing_ok=True)
 
-    def replicas(self) -> int | None:
-        """Return the desired number of ingest replicas; None if none was requested. Raises StateFileError."""
-        found = _read(self._replicas, DesiredReplicas)
-        return found.count if found else None
+    def replicas(self) -> DesiredReplicas | None:
+        """Return the desired ingest replicas; None if none were requested. Raises StateFileError."""
+        return _read(self._replicas, DesiredReplicas)
 
-    def request_replicas(self, count: int) -> None:
-        """Ask for so many ingest replicas."""
-        _write(self._replicas, DesiredReplicas(count))
+    def request_replicas(self, desired: DesiredReplicas) -> None:
+        """Ask for these ingest replicas."""
+        _write(self._replicas, desired)
 
     def started(self, running: RunningApplication) -> None:
         """Store the application that was started."""

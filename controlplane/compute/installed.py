@@ -1,10 +1,16 @@
-"""The installed PySpark, and the entries of PYTHONPATH that a cell's application must not see."""
+"""The installed data plane and PySpark, and the entries of PYTHONPATH that a cell's application must not see."""
 
 import importlib.util
 import os
 from pathlib import Path
 
+import dataplane
 from controlplane.compute.releases import PACKAGE
+
+
+def installed_root() -> Path:
+    """Return the directory that contains the installed data plane, from which a release is built."""
+    return Path(str(dataplane.__file__)).parents[1]
 
 
 def spark_home() -> Path:

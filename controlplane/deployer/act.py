@@ -26,7 +26,7 @@ from controlplane.deployer.decide import (
 )
 from controlplane.deployer.health import health_before, health_since
 from controlplane.deployer.snapshot_queries import lease_of, pids
-from controlplane.interlocks import Refusal, RefusalKind
+from controlplane.interlocks import Refusal, RefusalKind, name_of
 from controlplane.leases import LeaseLostError, acquire, fenced, note, release, renew
 from mgmt.deliveries.services.destinations import reactivate_destination
 from mgmt.models import Cell, ControlAction, Lease, Rollout, RolloutStep
@@ -35,6 +35,13 @@ from mgmt.services import roll_back
 CONTROLLER: Final = "deploy"
 RolloutStepState = RolloutStep.State
 log = structlog.get_logger(__name__)
+
+
+class Releases(msgspec.Struct, frozen=True):
+    """Release of a cell or of ingest's replicas. `canary`: of the first replica, if it has another."""
+
+    release: str
+    canary: str | None = None
 
 
 def act(action: DeployerAction, now: datetime) -> None:
@@ -70,7 +77,7 @@ def remember(step: RolloutStep, now: datetime) -> None:
     if lease := lease_of(step):
         renew(lease, now)
     lanes = dict(step.lanes)
-    for writer, pid in pids(step.cell).items():
+    for writer, pid in pids(step).items():
         lanes[writer] = sorted({*lanes.get(writer, []), pid})
     found = msgspec.to_builtins(health_since(step.cell_id, step.up_at, now)) if step.up_at else {}
     if (lanes, found) != (step.lanes, step.found):
@@ -88,7 +95,7 @@ def start_step(*, step: RolloutStep, now: datetime) -> None:
             return  # the cell's state has changed since the snapshot: the next tick stores the reason
         fields = {"token": lease.token, "began_at": now, "touched_at": now, "before": before, "why": ""}
         if _transition(step.id, RolloutStepState.WAITING, RolloutStepState.STARTING, **fields):
-            _set_release(lease, release, now, "give-release")
+            _set_release(lease, _forward(step), now, "give-release")
 
 
 def revert_step(*, step: RolloutStep, now: datetime) -> None:
@@ -100,7 +107,7 @@ def revert_step(*, step: RolloutStep, now: datetime) -> None:
             return
         fields = {"token": lease.token, "touched_at": now, "up_at": None, "lanes": {}, "why": ""}
         if _transition(step.id, step.state, RolloutStepState.RETURNING, **fields):
-            _set_release(lease, step.came_from_id, now, "return-release")
+            _set_release(lease, _back(step), now, "return-release")
 
 
 def finish_revert(*, step: RolloutStep, now: datetime) -> None:
@@ -134,7 +141,7 @@ def release_cell(*, step: RolloutStep, state: str, now: datetime) -> bool:
 def reverse_rollout(*, step: RolloutStep, why: str, now: datetime) -> None:
     """Turn the rollout back because the release is bad on this step's cell: every cell gets its earlier release."""
     RolloutStep.objects.filter(id=step.id).update(why=why[:300])
-    roll_back(rollout=step.rollout, why=f"cell {step.cell_id}: {why}", author=None, now=now)
+    roll_back(rollout=step.rollout, why=f"{name_of(step.cell_id)}: {why}", author=None, now=now)
 
 
 def finish_rollout(*, rollout: int, state: str, now: datetime) -> None:
@@ -171,11 +178,23 @@ def _transition(step: int, old: str, new: str, **fields: object) -> bool:
     return RolloutStep.objects.filter(id=step, state=old).update(state=new, **fields) == 1
 
 
-def _set_release(lease: Lease, release: str, now: datetime, action: str) -> None:
-    """Write the release to the cell's row, fenced like all writes of a lease's holder."""
+def _forward(step: RolloutStep) -> Releases:
+    """Return the releases of the step's cell once it has been taken."""
+    new, old = step.rollout.release_id, step.came_from_id
+    return Releases(old, canary=new) if step.is_canary else Releases(new)
+
+
+def _back(step: RolloutStep) -> Releases:
+    """Return the releases of the step's cell once it has been reverted. All replicas return at once."""
+    return Releases(step.came_from_id)
+
+
+def _set_release(lease: Lease, releases: Releases, now: datetime, action: str) -> None:
+    """Write the releases to the cell's row, fenced like all writes of a lease's holder."""
     with fenced(lease):
-        Cell.objects.filter(id=lease.cell_id).update(release=release, epoch=F("epoch") + 1, version=F("version") + 1)
-    note(
-        CONTROLLER, action, outcome=ControlAction.Outcome.DONE, at=now, cell=lease.cell_id, detail={"release": release}
-    )
-    log.info("release given", cell=lease.cell_id, release=release, action=action)
+        Cell.with_ingest.filter(id=lease.cell_id).update(
+            release=releases.release, canary=releases.canary, epoch=F("epoch") + 1, version=F("version") + 1
+        )
+    detail = {"release": releases.canary or releases.release}
+    note(CONTROLLER, action, outcome=ControlAction.Outcome.DONE, at=now, cell=lease.cell_id, detail=detail)
+    log.info("release given", cell=lease.cell_id, action=action, **detail)

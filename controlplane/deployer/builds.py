@@ -1,37 +1,36 @@
 """Builds a release from the installed data plane, and requests its rollout."""
 
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Final
 
 import structlog
 
-import dataplane
+from controlplane.compute.installed import installed_root
 from controlplane.compute.releases import ReleaseStore
 from controlplane.settings import control_settings
 from dataplane.names import WIRE_VERSION
 from mgmt.models import Release
-from mgmt.services import ServiceError, register_release, request_rollout
+from mgmt.services import ServiceError, give_to_ingest, register_release, request_rollout
 
-ROOT: Final = Path(str(dataplane.__file__)).parents[1]
 log = structlog.get_logger(__name__)
 
 
 def register_build(about: str = "") -> Release:
     """Build the installed data plane and register the release; a cell without a release gets it."""
-    release = ReleaseStore(control_settings().var).pack(ROOT)
+    release = ReleaseStore(control_settings().var).pack(installed_root())
     return register_release(release=release, wire=WIRE_VERSION, about=about, now=datetime.now(UTC))
 
 
-def publish_build() -> str:
+def publish_build(*, box_starts: bool = False) -> str:
     """Register the installed data plane, roll it out if cells have another release, and return the release's id.
 
     A release that was rolled out before is not rolled out again automatically: it may have been rolled back for a
-    reason.
+    reason. `box_starts`: no replica of ingest runs, and the first ones will run the installed code.
     """
     release = register_build()
     try:
         if not release.rollouts.exists():
+            if box_starts:
+                give_to_ingest(release=release)
             request_rollout(release=release, author=None, now=datetime.now(UTC))
     except ServiceError as exc:
         log.info("not rolled out", release=release.id, why=str(exc))

@@ -1,6 +1,7 @@
 """Decides the Deployer's next action for the open rollout, from a snapshot alone.
 
-Each cell of a rollout has a step:
+Each cell of a rollout has a step. Ingest has two after those of the cells: one for its first replica, one for all
+replicas. The states of a step, of ingest with replicas instead of lanes:
 
     waiting    --the cell is stable, deploying is not paused, no controller changes it-->  starting
     starting   --every lane reports from the new application-->  watching            --not in time-->  FAULT
@@ -30,6 +31,7 @@ from controlplane.deployer.snapshot import (
     RolloutView,
 )
 from controlplane.interlocks import RefusalKind
+from dataplane.names import INGEST_GROUP
 
 TOUCHED: Final = ("starting", "watching", "done", "returning")
 
@@ -153,7 +155,9 @@ def fault_of(snapshot: DeployerSnapshot, step: RolloutStepView, cell: CellStatus
     if cell.silent_s > policy.silent_s:
         return f"{cell.missing} has not reported for more than {policy.silent_s:g} s"
     if cell.lane_restarts > policy.lane_restarts:
-        return f"a lane crashed {cell.lane_restarts} times"
+        return f"a {'replica' if step.cell == INGEST_GROUP else 'lane'} crashed {cell.lane_restarts} times"
+    if cell.failed_requests > policy.failed_requests:
+        return f"a replica answered {cell.failed_requests} requests with an internal error"
     return _why_worse(step.before, cell.found, policy)
 
 

@@ -1,16 +1,19 @@
-"""Computes a cell's error rate over some minutes from the Observer's rows, alike before and after a release."""
+"""Computes a cell's error rate over some minutes from the Observer's rows, alike before and after a release.
+
+That of ingest is of the messages of all cells. It has no lag: sketches of all pipes are too many to merge at each tick.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.db.models import Sum
 
 from controlplane.deployer.snapshot import CellErrorRate
 from dataplane.ledger.facts import ACKED, INGEST, Fact
 from dataplane.ledger.sketch import P95, LagSketch
-from dataplane.names import transmit_node
+from dataplane.names import INGEST_GROUP, transmit_node
 from mgmt.ledger.queries.bucket_range import bucket_at
 from mgmt.models import FactRow, LagRow, Pipe
 
@@ -38,19 +41,21 @@ def health_since(cell: str, up_at: datetime, now: datetime) -> CellErrorRate:
 def _health(cell: str, minutes: range) -> CellErrorRate:
     if not minutes:
         return CellErrorRate()
-    pipes = list(Pipe.objects.filter(cell=cell).values_list("id", flat=True))
-    span = {"pipe_id__in": pipes, "bucket__gte": minutes.start, "bucket__lt": minutes.stop}
+    span: dict[str, Any] = {"bucket__gte": minutes.start, "bucket__lt": minutes.stop}
+    if cell != INGEST_GROUP:
+        span["pipe_id__in"] = list(Pipe.objects.filter(cell=cell).values_list("id", flat=True))
     rows = FactRow.objects.filter(**span)
     acked = rows.filter(node=INGEST, fact=Fact.SENT, detail=ACKED).aggregate(units=Sum("count"))["units"]
     ended: Counter[str] = Counter()
     for fact, count in rows.filter(fact__in=ENDED).order_by().values_list("fact").annotate(units=Sum("count")):
         ended[fact] += count
     lags = LagRow.objects.filter(**span, node__startswith=transmit_node(""))
+    sketches = [] if cell == INGEST_GROUP else lags.values_list("lag_out", flat=True).iterator()
     return CellErrorRate(
         accepted=acked or 0,
         ended=ended.total(),
         failed=sum(ended[fact] for fact in FAILED),
-        p95_us=_p95(sketch for sketch in lags.values_list("lag_out", flat=True).iterator() if sketch is not None),
+        p95_us=_p95(sketch for sketch in sketches if sketch is not None),
     )
 
 

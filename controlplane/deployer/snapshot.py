@@ -29,7 +29,7 @@ class CellErrorRate(Struct, frozen=True):
 
 
 class RolloutStepView(Struct, frozen=True):
-    """One cell's step in a rollout; `state` as in mgmt's RolloutStep.
+    """One step of a rollout; `cell` and `state` as in mgmt's RolloutStep.
 
     touched_at: when the cell got the release, or its earlier release again
     up_at:      when all its lanes had reported
@@ -54,7 +54,8 @@ class CellStatus(Struct, frozen=True):
     occupied: which other controller is changing it, in words; "" if none; even a rollback waits for that
     missing:  the expected writer that has been silent longest in the present application; "" if all are fresh
     silent_s: seconds of that silence; infinite if the writer never sent a heartbeat
-    lane_restarts: restarts of the lane that has been restarted most often in this application
+    lane_restarts: restarts of the lane or replica that has been restarted most often in this application
+    failed_requests: of ingest: requests that a replica of this release answered with 500, of the one with most
     found:    error rate in the minutes since its lanes came up
     """
 
@@ -64,6 +65,7 @@ class CellStatus(Struct, frozen=True):
     missing: str = ""
     silent_s: float = 0.0
     lane_restarts: int = 0
+    failed_requests: int = 0
     found: CellErrorRate = CellErrorRate()
 
 
@@ -83,6 +85,7 @@ class RolloutPolicy(Struct, frozen=True):
     watch_s:      seconds for which a cell is watched before the next one's step
     silent_s:     seconds of silence after which a lane counts as gone
     lane_restarts: restarts allowed per lane: one may be due to a fault that is not the release's
+    failed_requests: responses 500 allowed per replica of ingest
     failed_more:  allowed increase of the share of failing messages (0..1)
     slower_us:    allowed increase of the lag's 95th percentile, in microseconds; twice the earlier lag is allowed, too
     enough:       number of messages below which nothing is judged
@@ -92,6 +95,7 @@ class RolloutPolicy(Struct, frozen=True):
     watch_s: float
     silent_s: float = 20.0
     lane_restarts: int = 1
+    failed_requests: int = 5
     failed_more: float = 0.05
     slower_us: int = 1_000_000
     enough: int = 50

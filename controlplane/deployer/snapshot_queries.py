@@ -15,8 +15,10 @@ from controlplane.deployer.snapshot import (
     RolloutStepView,
     RolloutView,
 )
+from controlplane.ingest_replicas import desired_replicas
 from controlplane.interlocks import Refusal, refusal_of
 from controlplane.leases import cell_states
+from dataplane.names import INGEST_GROUP, replica_name
 from mgmt.cells.expected_lanes import expected_lanes
 from mgmt.models import Cell, Heartbeat, Lease, Rollout, RolloutStep
 
@@ -39,18 +41,35 @@ def lease_of(step: RolloutStep) -> Lease | None:
     return Lease.objects.filter(cell=step.cell_id, token=step.token, holder="deploy").first()
 
 
-def pids(cell: Cell) -> dict[str, int]:
-    """Return the pid of each expected writer that has reported from the cell's present application."""
-    beats, must_report = Heartbeat.objects.filter(cell=cell.id, epoch=cell.epoch), wanted(cell)
-    return {beat.writer: beat.body["pid"] for beat in beats if beat.writer in must_report}
+def pids(step: RolloutStep) -> dict[str, int]:
+    """Return the pid of each expected writer that has reported from the release that the step's cell has now."""
+    return {beat.writer: beat.body["pid"] for beat in heartbeats_of(step)}
 
 
-def wanted(cell: Cell) -> list[str]:
-    """Return the writers that must report: the driver and the desired lanes that the cell's release has.
+def heartbeats_of(step: RolloutStep) -> list[Heartbeat]:
+    """Return the heartbeats of the expected writers from the release that the step's cell has now."""
+    cell, must_report = step.cell, wanted(step.cell, is_canary=step.is_canary)
+    if cell.id == INGEST_GROUP:
+        beats = Heartbeat.objects.filter(cell="", writer__in=must_report)
+        return [beat for beat in beats if beat.body.get("release") == must_report[beat.writer]]
+    return list(Heartbeat.objects.filter(cell=cell.id, epoch=cell.epoch, writer__in=must_report))
 
-    No writer of a sleeping cell must. A cell that fell asleep after it got the new release is rolled back, too: it
-    wakes with its earlier release.
+
+def wanted(cell: Cell, *, is_canary: bool = False) -> dict[str, str]:
+    """Return the writers that must report, each with its release.
+
+    Of a cell: the driver and the desired lanes that the cell's release has, but none while it sleeps. A cell that fell
+    asleep after it got the new release is rolled back, too: it wakes with its earlier release. Of ingest: all replicas,
+    or only the first one in the step of the canary.
     """
+    if cell.id == INGEST_GROUP:
+        desired = desired_replicas(cell)
+        count = 1 if is_canary else desired.count
+        return {replica_name(number): desired.release_of(number) for number in range(1, count + 1)}
+    return dict.fromkeys(_lanes(cell), str(cell.release_id))
+
+
+def _lanes(cell: Cell) -> list[str]:
     if cell.is_asleep:
         return []
     driver = Heartbeat.objects.filter(cell=cell.id, epoch=cell.epoch, writer=DRIVER).first()
@@ -72,7 +91,7 @@ def _step(row: RolloutStep) -> RolloutStepView:
 
 def _status(step: RolloutStep, now: datetime) -> CellStatus:
     refusal, occupied = _interlocks(step, now)
-    silences = _silences(step.cell, now)
+    silences = _silences(step, now)
     quietest = max(silences, key=silences.__getitem__, default="")
     silent_s = silences.get(quietest, 0.0)
     return CellStatus(
@@ -82,6 +101,7 @@ def _status(step: RolloutStep, now: datetime) -> CellStatus:
         missing=quietest if silent_s > FRESH_S else "",
         silent_s=silent_s,
         lane_restarts=max((len(known) - 1 for known in step.lanes.values()), default=0),
+        failed_requests=_failed_requests(step) if step.cell_id == INGEST_GROUP else 0,
         found=msgspec.convert(step.found, CellErrorRate),
     )
 
@@ -98,8 +118,12 @@ def _interlocks(step: RolloutStep, now: datetime) -> tuple[Refusal | None, str]:
     return refusal, occupied.why if occupied else ""
 
 
-def _silences(cell: Cell, now: datetime) -> dict[str, float]:
+def _silences(step: RolloutStep, now: datetime) -> dict[str, float]:
     """Return seconds since the last heartbeat of each expected writer: infinite if it never ran in this application."""
-    running = Heartbeat.objects.filter(cell=cell.id, epoch=cell.epoch, state="running")
+    running = [beat for beat in heartbeats_of(step) if beat.state == "running"]
     silences = {beat.writer: (now - beat.at).total_seconds() for beat in running}
-    return {writer: silences.get(writer, inf) for writer in wanted(cell)}
+    return {writer: silences.get(writer, inf) for writer in wanted(step.cell, is_canary=step.is_canary)}
+
+
+def _failed_requests(step: RolloutStep) -> int:
+    return max((beat.body.get("failed_requests", 0) for beat in heartbeats_of(step)), default=0)

@@ -79,6 +79,7 @@ class IngestApp:
             raise
         except Exception:
             log.exception("request failed")
+            self._replica.note_failed()
             error = EventRejectedError(500, "internal", "the event was not stored; retry later")
             request.respond(error.status, *self._refused(error))
 

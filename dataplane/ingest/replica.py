@@ -95,6 +95,7 @@ class IngestReplica:
         self.meters = TenantMeters(self.table, settings.quotas, settings.in_flight_bytes)
         self._peers = PeerReader(settings.kafka, name, self.meters)
         self._waiting = 0  # requests in progress
+        self._failed_requests = 0
         self._events: Counter[str] = Counter()  # by outcome
         self._background: list[asyncio.Task[None]] = []
 
@@ -176,6 +177,10 @@ class IngestReplica:
         self._usage.refuse(pipe, 1, REFUSED_EFFORT)
         self._events["over-quota"] += 1
 
+    def note_failed(self) -> None:
+        """Count a request that ended with an unexpected exception."""
+        self._failed_requests += 1
+
     def note_rejected(self, route: SourceRoute, refusal: EventRejectedError, now_us: int, body: bytes | None) -> None:
         """Count a request that is refused as a whole; `body` is None if it was not read."""
         self._rejections.note(route, refusal, now_us, body)
@@ -256,6 +261,8 @@ class IngestReplica:
             dropped_spans=dropped,
             failing_files=self._files.failing,
             taken=self.meters.publish_use(),
+            release=self.settings.release,
+            failed_requests=self._failed_requests,
         )
 
     async def _every(self, seconds: float) -> None:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from dataplane.addresses import DEFAULT_INGEST, DEFAULT_KAFKA, DEFAULT_WEB, INGEST_PORT
 from dataplane.kafka_settings import kafka_settings
+from dataplane.names import RELEASE_VARIABLE
 from dataplane.record_limits import BODY_BYTES
 from dataplane.spec.clusters import Clusters, parse_clusters
 from dataplane.spec.guard import Network, parse_networks
@@ -50,6 +51,7 @@ class DataPlaneSettings(Struct, frozen=True):
     own_ingest: frozenset[Endpoint]  # PENSTOCK_INGEST_URL, PENSTOCK_INGEST_PORT, PENSTOCK_OWN_INGEST: never sent to
     quotas: Quotas  # PENSTOCK_QUOTAS: quotas of tenants for which staff have set none
     in_flight_bytes: int  # PENSTOCK_IN_FLIGHT_BYTES: bodies of all tenants that an ingest replica holds at once
+    release: str = ""  # PENSTOCK_RELEASE: of an ingest replica that the box's supervisor started from a release
 
 
 def settings_from(env: Mapping[str, str] = os.environ) -> DataPlaneSettings:
@@ -86,6 +88,7 @@ def settings_from(env: Mapping[str, str] = os.environ) -> DataPlaneSettings:
         ),
         quotas=parse_quotas(env.get("PENSTOCK_QUOTAS", "")),
         in_flight_bytes=int(env.get("PENSTOCK_IN_FLIGHT_BYTES", str(256 * MIB))),
+        release=env.get(RELEASE_VARIABLE, ""),
         fields=_fields_mode(env.get("PENSTOCK_FIELDS", "values")),
         dead_percent=int(env.get("PENSTOCK_DEAD_PERCENT", "50")),
         dead_least=int(env.get("PENSTOCK_DEAD_LEAST", "100")),

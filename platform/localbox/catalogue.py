@@ -1,17 +1,21 @@
 """The box's programs: their commands, their order, and their readiness probes."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
 
-from controlplane.compute.files import ComputeFiles, StateFileError
+from controlplane.compute.files import ComputeFiles, DesiredReplicas, StateFileError
+from controlplane.compute.installed import foreign_path, installed_root
+from controlplane.compute.releases import ReleaseError, ReleaseStore
 from controlplane.kafka_access.acls import KafkaRole, role_user
 from dataplane.mirror.clusters import STANDBY
+from dataplane.names import RELEASE_VARIABLE, replica_name
 from dataplane.spec.kafka_security import VARIABLE
 from localbox.probes import http_ready, tcp_ready
 from localbox.program import Program, StartStage
@@ -104,7 +108,7 @@ def _metrics_at(settings: BoxSettings, number: int) -> dict[str, str]:
 def _setup() -> list[Program]:
     return [
         Program("migrate", StartStage.SETUP, _manage("migrate", "--noinput"), after=("postgres",), one_shot=True),
-        Program("bootstrap", StartStage.SETUP, _manage("bootstrap"), after=("migrate",), one_shot=True),
+        Program("bootstrap", StartStage.SETUP, _manage("bootstrap", "--box-starts"), after=("migrate",), one_shot=True),
     ]
 
 
@@ -150,7 +154,7 @@ def _data_plane(settings: BoxSettings) -> list[Program]:
         _echo(settings),
         _table_queries(settings),
         *_mirror(settings),
-        *(replica(settings, number) for number in range(1, replicas_least() + 1)),
+        *_replicas_at_start(settings),
     ]
 
 
@@ -187,37 +191,77 @@ def _mirror(settings: BoxSettings) -> list[Program]:
     return [Program("mirror", StartStage.COMPUTE, command, after=("kafka",), stop_grace_s=30.0)]
 
 
+def _replicas_at_start(settings: BoxSettings) -> list[Program]:
+    """Return the replicas that start with the box: the least number, of the release that was requested last.
+
+    They are of the installed code if that has changed since: its packages may not fit the earlier release. None is a
+    canary: a release that does not start would stop the start of the box.
+    """
+    with contextlib.suppress(StateFileError, ReleaseError):
+        desired = ComputeFiles(settings.var).replicas()
+        if desired and desired.installed == _installed_release(settings.var):
+            return _replicas_of(settings, DesiredReplicas(replicas_least(), desired.release))
+    return _replicas_of(settings, DesiredReplicas(replicas_least()))
+
+
 def replicas(settings: BoxSettings, names: Sequence[str] = ()) -> list[Program] | None:
     """Return the desired replicas of ingest (controlplane.compute.files).
 
-    None if no number was requested, or if the box runs only other programs.
+    None if none were requested, if their release cannot be read, or if the box runs only other programs.
     """
     if names and "ingest-1" not in names:
         return None
-    with contextlib.suppress(StateFileError):
-        if (count := ComputeFiles(settings.var).replicas()) is not None:
-            wanted = [_with_kafka_role(settings, replica(settings, number)) for number in range(1, count + 1)]
+    with contextlib.suppress(StateFileError, ReleaseError):
+        if (desired := ComputeFiles(settings.var).replicas()) is not None:
+            wanted = [_with_kafka_role(settings, program) for program in _replicas_of(settings, desired)]
             return [without_others(program, frozenset(names)) for program in wanted] if names else wanted
     return None
 
 
-def replica(settings: BoxSettings, number: int) -> Program:
-    """Return one replica of ingest; all replicas listen on one port.
+def _replicas_of(settings: BoxSettings, desired: DesiredReplicas) -> list[Program]:
+    return [replica(settings, number, desired.release_of(number)) for number in range(1, desired.count + 1)]
+
+
+def replica(settings: BoxSettings, number: int, release: str = "") -> Program:
+    """Return one replica of ingest; all replicas listen on one port. `release`: "" for that of the installed code.
 
     Its name is stable: the next process of that name reports the ACKs that this one could not report.
+    Raises ReleaseError if the release is absent or was changed after the build.
     """
-    name, url = f"ingest-{number}", settings.env["PENSTOCK_INGEST_URL"]
-    metrics_number = SHOWN.index("ingest-1") + number - 1
+    name, url = replica_name(number), settings.env["PENSTOCK_INGEST_URL"]
+    release = release or _installed_release(settings.var)
+    metrics_number = SHOWN.index(replica_name(1)) + number - 1
     return Program(
         name,
         StartStage.INGEST,
         (sys.executable, "-m", "dataplane.ingest", "--replica", name),
         after=("kafka",),
-        env=_metrics_at(settings, metrics_number),
+        env=_metrics_at(settings, metrics_number) | _release_env(settings, release),
         probe=_http_probe(url, expected_replica(name)),
         port=settings.ports["PENSTOCK_INGEST_PORT"],
         stop_grace_s=30.0,
     )
+
+
+@cache
+def _installed_release(var: Path) -> str:
+    """Pack the installed data plane, and return its release."""
+    return ReleaseStore(var).pack(installed_root())
+
+
+def _release_env(settings: BoxSettings, release: str) -> dict[str, str]:
+    """Return the variables with which Python imports the data plane from the release. Raises ReleaseError.
+
+    PYTHONSAFEPATH: else Python searches the working directory first, which may contain another data plane.
+    """
+    path = [str(_archive(settings.var, release)), *foreign_path(settings.env["PYTHONPATH"])]
+    return {RELEASE_VARIABLE: release, "PYTHONPATH": os.pathsep.join(path), "PYTHONSAFEPATH": "1"}
+
+
+@cache
+def _archive(var: Path, release: str) -> Path:
+    """Return the release's file, checked once: the supervisor asks twice a second."""
+    return ReleaseStore(var).archive(release)
 
 
 def expected_replica(name: str, *, balances: bool = BALANCES_REPLICAS) -> str:

@@ -42,7 +42,7 @@ class ManagedProcess:
         self.version = ""
         self.popen: subprocess.Popen[bytes] | None = None
         self.known: ProcessIdentity | None = None
-        self._env = env | program.env
+        self._box_env = env
         self._log = log
         self._pool = pool
         self._pending: Future[str | None] | None = None
@@ -84,15 +84,29 @@ class ManagedProcess:
         """
         self._ending = True
 
+    def replace(self, program: Program) -> None:
+        """Run another program of this name: the present process drains, and the next one starts when it has exited.
+
+        A process that is not ready is ended, too: its program may never become ready.
+        """
+        self.program = program
+        self._failures = 0
+        if self.state == "backoff":
+            self._next = 0.0
+        elif self.state in ("starting", "ready"):
+            self._drain()
+
     def _see_off(self) -> None:
         """Take the next step of stopping. The program gets its signal once it is ready: before, that would kill it."""
         if self.state in ("waiting", "preparing"):
             self.state = "gone"
-        elif self.state == "ready" and self.known:
+        elif self.state == "ready":
+            self._drain()
+
+    def _drain(self) -> None:
+        if self.known:
             self.state, self._next = "draining", time.monotonic() + self.program.stop_grace_s
             self.known.send(self.program.stop_signal)
-        elif self.state == "draining" and self.known and time.monotonic() >= self._next:
-            self.known.send(signal.SIGKILL, group=True)
 
     def entry(self) -> ProgramState:
         """Return the program's state as the snapshot stores it."""
@@ -148,7 +162,7 @@ class ManagedProcess:
             # its own session: Ctrl-C reaches only the supervisor, and no program exits with a terminal
             self.popen = subprocess.Popen(
                 p.command,
-                env=self._env,
+                env=self._box_env | p.env,
                 cwd=p.cwd or ROOT,
                 user=p.user,
                 group=p.user,
@@ -168,6 +182,9 @@ class ManagedProcess:
     def _watch(self) -> None:
         if self.popen is not None and (code := self.popen.poll()) is not None:
             self._exited(code)
+        elif self.state == "draining":
+            if self.known and time.monotonic() >= self._next:
+                self.known.send(signal.SIGKILL, group=True)
         elif self.state == "starting" and not self.program.one_shot:
             self._ask()
         elif self._failures and time.monotonic() - self._began > STEADY_S:
@@ -177,6 +194,9 @@ class ManagedProcess:
         if self.popen:
             _end_group(self.popen.pid)
         self.popen, self.known, self._pending = None, None, None
+        if self.state == "draining" and not self._ending:
+            self._start()  # the next program of this name; it reports what this process has not reported
+            return
         if self._ending and self.state == "draining" and code == 0:
             self.state, self.why = "gone", ""
             return

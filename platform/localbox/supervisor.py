@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
@@ -59,7 +59,10 @@ class Supervisor:
         say: Callable[[str], None] | None = None,
         desired_replicas: Callable[[], Sequence[Program] | None] = lambda: None,
     ) -> None:
-        """Run programs. `desired_replicas` returns the programs of ingest, whose number changes; None keeps them."""
+        """Run programs.
+
+        desired_replicas: returns the programs of ingest, whose number and releases change; None keeps them
+        """
         self._settings = settings
         self._desired_replicas = desired_replicas
         self._look_again = 0.0
@@ -115,7 +118,7 @@ class Supervisor:
         return ManagedProcess(program, env=self._settings.env, log=log, pool=self._pool, patient=patient)
 
     def _follow(self) -> None:
-        """Start desired ingest replicas that do not run, and drain those that are not desired any more."""
+        """Start desired ingest replicas that do not run, drain undesired ones, and replace those of another release."""
         if time.monotonic() < self._look_again:
             return
         self._look_again = time.monotonic() + FOLLOW_S
@@ -124,9 +127,12 @@ class Supervisor:
         wanted = {program.name: program for program in desired_programs}
         running = {one.program.name for one in self._running}
         self._running += [self._new(program, patient=True) for name, program in wanted.items() if name not in running]
-        for one in self._running:
-            if one.program.stage is StartStage.INGEST and one.program.name not in wanted:
+        replicas = [one for one in self._running if one.program.stage is StartStage.INGEST]
+        for one in replicas:
+            if one.program.name not in wanted:
                 one.end()
+        if self._ready_s is not None and (outdated := next_outdated(replicas, wanted)):
+            outdated.replace(wanted[outdated.program.name])
 
     def _step(self) -> bool:
         self._follow()
@@ -191,6 +197,22 @@ class Supervisor:
         entries = [one.entry() for one in self._running]
         ready = self._ready_s is not None
         write_snapshot(state_file(self._settings), BoxSnapshot(me, ready, self._ready_s, entries))
+
+
+def next_outdated(replicas: Sequence[ManagedProcess], wanted: Mapping[str, Program]) -> ManagedProcess | None:
+    """Return the replica to replace next because its program has changed, or None.
+
+    One that is not up is replaced at once: it may be of a release that does not start. Others are replaced one by one
+    while all replicas are up, so that one at most is missing.
+    """
+    outdated = [one for one in replicas if one.program.name in wanted and _differs(one, wanted[one.program.name])]
+    down = [one for one in outdated if not one.is_up]
+    all_up = all(one.is_up for one in replicas)
+    return next(iter(down or (outdated if all_up else [])), None)
+
+
+def _differs(running: ManagedProcess, wanted: Program) -> bool:
+    return (running.program.command, running.program.env) != (wanted.command, wanted.env)
 
 
 def end_leftovers(settings: BoxSettings) -> bool:

@@ -16,8 +16,9 @@ def box_programs(var: Path, **more: str) -> list[Program]:
 
 
 def plain(command: Iterable[str]) -> list[str]:
-    """Return a command without directories, addresses, names of replicas and log levels."""
+    """Return a command without directories, addresses, names of replicas, log levels and what holds only in a box."""
     words = [re.sub(r".*/", "", word) for word in command]
     words = ["python" if word.startswith("python") else word for word in words]
     words = [re.sub(r"ingest-\d+|\$\(POD_NAME\)", "<replica>", word) for word in words]
-    return [word for word in words if word not in ("127.0.0.1", "0.0.0.0", "--log-level", "-l", "warning")]  # noqa: S104
+    left_out = ("127.0.0.1", "0.0.0.0", "--log-level", "-l", "warning", "--box-starts")  # noqa: S104
+    return [word for word in words if word not in left_out]

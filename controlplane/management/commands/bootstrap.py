@@ -19,15 +19,21 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add `--demo`: create the demo users in production too."""
+        """Add `--demo`, which creates the demo users in production too, and `--box-starts`."""
         parser.add_argument(
             "--demo", action="store_true", help="create the demo tenant and its links in production, too"
+        )
+
+        parser.add_argument(
+            "--box-starts",
+            action="store_true",
+            help="no ingest replica runs yet: the first ones run the installed code",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Create the missing rows."""
         made = {"cell": ensure_first_cell().id}
-        made["release"] = publish_build()
+        made["release"] = publish_build(box_starts=options["box_starts"])
         if options["demo"] or not settings.PRODUCTION:
             tenant, alice = ensure_demo_tenant()
             base_url = settings.PENSTOCK_WEB_URL

@@ -28,8 +28,8 @@ class Cell(models.Model):
     `epoch` grows each time the application is submitted again. `fence` is the token of the cell's newest lease; the
     holder of an older lease writes nothing. A cell that is dedicated to one tenant may sleep: it then has no lanes and
     no application until the next message arrives. The row `ingest` is not a cell: it represents the ingest replicas,
-    which serve all cells, so that leases, pauses, policies and the audit can refer to them as to a cell. `objects`
-    leaves it out.
+    which serve all cells, so that leases, pauses, policies, rollouts and the audit can refer to them as to a cell.
+    `objects` leaves it out.
     """
 
     id = models.CharField(primary_key=True, max_length=20)
@@ -44,6 +44,14 @@ class Cell(models.Model):
         blank=True,
         related_name="cells",
         help_text="Release that its application runs.",
+    )
+    canary = models.ForeignKey(
+        Release,
+        models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Release that only the first replica of ingest runs.",
     )
     dedicated_to = models.ForeignKey(
         "mgmt.Tenant",

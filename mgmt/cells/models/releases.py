@@ -60,11 +60,14 @@ class Rollout(models.Model):
 
 
 class RolloutStep(models.Model):
-    """One cell's step of a rollout, in the order of `number`; the first cell is the canary.
+    """One step of a rollout, in the order of `number`: that of a cell, of ingest's first replica, or of all replicas.
+
+    The first cell is the canary, and the first replica is that of ingest (`is_canary`).
 
     before, found: the cell's health before it was touched and since its lanes came up (controlplane.deployer.snapshot)
     lanes:         {writer: [pids]} of the newest application: more than one pid of a writer means a crash
     token:         token of the lease under which the cell is changed
+    is_canary:     True if only the first replica of ingest gets the release
     """
 
     class State(models.TextChoices):
@@ -78,6 +81,7 @@ class RolloutStep(models.Model):
     rollout = models.ForeignKey(Rollout, models.CASCADE, related_name="steps")
     number = models.PositiveSmallIntegerField()
     cell = models.ForeignKey("mgmt.Cell", models.PROTECT, related_name="rollout_steps")
+    is_canary = models.BooleanField(default=False, db_default=False)
     came_from = models.ForeignKey(
         Release, models.PROTECT, related_name="+", help_text="Release that the cell had before."
     )
@@ -95,9 +99,14 @@ class RolloutStep(models.Model):
     class Meta:
         ordering = ("number",)
         constraints = [
-            models.UniqueConstraint(fields=["rollout", "cell"], name="one_step_per_cell"),
+            models.UniqueConstraint(fields=["rollout", "cell", "is_canary"], name="one_step_per_cell"),
             models.UniqueConstraint(fields=["rollout", "number"], name="one_step_per_number"),
         ]
 
     def __str__(self) -> str:
-        return f"{self.cell_id} {self.state}"
+        return f"{self.place} {self.state}"
+
+    @property
+    def place(self) -> str:
+        """Return where the release runs after this step, for people."""
+        return f"{self.cell_id} (first replica)" if self.is_canary else self.cell_id

@@ -249,7 +249,7 @@ def _waiting() -> Mapping[str, Sequence[str]]:
     ended = (RolloutStep.State.DONE, RolloutStep.State.RETURNED)
     steps = RolloutStep.objects.filter(rollout__state__in=Rollout.OPEN).exclude(state__in=ended)
     rollout = [
-        f"release {step.rollout.release_id} on {step.cell_id}: {step.why or step.state}"
+        f"release {step.rollout.release_id} on {step.place}: {step.why or step.state}"
         for step in steps.select_related("rollout").order_by("number")[:MOST_NEXT]
     ]
     return {Controller.PROVISION: words, Controller.DEPLOY: rollout}

@@ -56,7 +56,7 @@ class RolloutSummary(Struct, frozen=True):
 
 def release_lines() -> list[ReleaseSummary]:
     """Return the NEWEST releases, newest first; two queries."""
-    has = dict(Cell.objects.exclude(release=None).order_by("id").values_list("id", "release_id"))
+    has = dict(Cell.with_ingest.exclude(release=None).order_by("id").values_list("id", "release_id"))
     lines = []
     for row in Release.objects.order_by("-registered_at", "id")[:NEWEST]:
         cells = [cell for cell, release in has.items() if release == row.id]

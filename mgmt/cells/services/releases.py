@@ -1,12 +1,14 @@
 """Services of releases: register one, request its rollout or rollback. The Deployer finds the rows."""
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
 import structlog
 from django.db import IntegrityError, transaction
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 
+from dataplane.names import INGEST_GROUP
 from mgmt.cells.services.control import note
 from mgmt.errors import InvalidValue, NothingToRollOutError, RolloutOpenError, WireIncompatibleError
 from mgmt.models import Cell, ControlAction, Release, Rollout, RolloutStep, User
@@ -32,8 +34,17 @@ def register_release(*, release: str, wire: int, about: str, now: datetime) -> R
     return row
 
 
+def give_to_ingest(*, release: Release) -> None:
+    """Give ingest a release at once, unless a rollout is in progress. Call it while no replica runs."""
+    if not Rollout.objects.filter(state__in=Rollout.OPEN).exists():
+        Cell.with_ingest.filter(id=INGEST_GROUP, release__isnull=False).update(release=release, canary=None)
+
+
 def request_rollout(*, release: Release, author: User | None, now: datetime, is_repair: bool = False) -> Rollout:
     """Request the rollout of a release to every cell that has another one, the cell with the fewest pipes first.
+
+    Ingest follows after the cells: first one replica, then all. Replicas that others run, such as Kubernetes, have no
+    release here.
 
     is_repair: unstable cells get it too, because their release may be the cause
 
@@ -65,26 +76,38 @@ def roll_back(*, rollout: Rollout, why: str, author: User | None, now: datetime)
 
 
 def _cells_of_another(release: Release) -> QuerySet[Cell]:
-    """Return the cells with another release, in rollout order."""
-    cells = Cell.objects.exclude(release=release).exclude(release=None)
-    return cells.annotate(size=Count("pipes")).order_by("size", "id")
+    """Return the cells with another release, in rollout order; ingest, if it has another, is the last."""
+    cells = Cell.with_ingest.exclude(release=release).exclude(release=None)
+    return cells.annotate(size=Count("pipes"), is_ingest=Q(id=INGEST_GROUP)).order_by("is_ingest", "size", "id")
 
 
 def _check_wire(release: Release, cell: Cell) -> None:
     """Raise WireIncompatibleError: during a rollout, applications of both releases read each other's records."""
     if cell.release is not None and abs(cell.release.wire - release.wire) > 1:
+        where = "Ingest" if cell.id == INGEST_GROUP else f"Cell {cell.id}"
         raise WireIncompatibleError(
-            f"Cell {cell.id} speaks wire version {cell.release.wire}, release {release.id} speaks {release.wire}. "
+            f"{where} speaks wire version {cell.release.wire}, release {release.id} speaks {release.wire}. "
             "Roll out a release of the version between them first."
         )
 
 
 def _store(release: Release, author: User | None, now: datetime, *, is_repair: bool) -> Rollout:
     rollout = Rollout.objects.create(release=release, author=author, created_at=now, is_repair=is_repair)
-    for number, cell in enumerate(_cells_of_another(release), start=1):
-        RolloutStep.objects.create(rollout=rollout, number=number, cell=cell, came_from_id=str(cell.release_id))
+    for number, (cell, is_canary) in enumerate(_steps(_cells_of_another(release)), start=1):
+        came_from = str(cell.release_id)
+        RolloutStep.objects.create(
+            rollout=rollout, number=number, cell=cell, is_canary=is_canary, came_from_id=came_from
+        )
     _audit("roll-out", release.id, author, now, "a repair: unstable cells get it, too" if is_repair else "")
     return rollout
+
+
+def _steps(cells: Iterable[Cell]) -> Iterator[tuple[Cell, bool]]:
+    """Yield the cell of each step, and whether only its first replica gets the release."""
+    for cell in cells:
+        if cell.lanes.get(INGEST_GROUP, 0) > 1:
+            yield cell, True
+        yield cell, False
 
 
 def _audit(action: str, release: str, author: User | None, now: datetime, why: str) -> None:

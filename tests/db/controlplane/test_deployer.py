@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -10,6 +11,8 @@ from django.db import connection
 from pyroaring import BitMap64
 from pytest_django import Settings
 
+from controlplane.autoscaler.samples import forget_ingest_release
+from controlplane.compute.files import DesiredReplicas
 from controlplane.compute.releases import ReleaseStore
 from controlplane.deployer import act
 from controlplane.deployer.builds import publish_build, register_build
@@ -17,6 +20,8 @@ from controlplane.deployer.health import health_before, health_since
 from controlplane.deployer.snapshot import CellErrorRate, RolloutPolicy
 from controlplane.deployer.snapshot_queries import wanted
 from controlplane.deployer.tasks import rounds, tick
+from controlplane.ingest_replicas import desired_replicas
+from controlplane.interlocks import Refusal
 from controlplane.leases import LASTS, acquire, release
 from dataplane.ledger.sketch import LagSketch
 from mgmt.ledger.queries.bucket_range import bucket_at
@@ -75,10 +80,12 @@ def judge(cell: str, state: str = "stable", now: datetime = NOW) -> None:
     )
 
 
-def beat(cell: str, writer: str, now: datetime, *, epoch: int = 1, pid: int = 1, state: str = "running") -> None:
+def beat(
+    cell: str, writer: str, now: datetime, *, epoch: int = 1, pid: int = 1, state: str = "running", **body: object
+) -> None:
     fields = {"kind": writer.rpartition("-")[0], "epoch": epoch, "incarnation": "x", "state": state, "at": now}
     Heartbeat.objects.update_or_create(
-        cell=cell, writer=writer, defaults={**fields, "table_offset": 1, "body": {"pid": pid}}
+        cell=cell, writer=writer, defaults={**fields, "table_offset": 1, "body": {"pid": pid, **body}}
     )
 
 
@@ -456,3 +463,119 @@ def test_health_is_measured_over_whole_minutes_before_and_after_the_change(cells
     assert health_since("c1", NOW, later(49)) == CellErrorRate(), "the current minute does not count yet"
     assert health_since("c1", NOW, later(50)) == CellErrorRate(1_000, 1_000, 60, sketch.quantile(0.95))
     assert health_before("c2", NOW) == CellErrorRate()
+
+
+@pytest.mark.django_db
+class TestIngest:
+    """Rollouts to two replicas of ingest; every cell has the new release already."""
+
+    @pytest.fixture(autouse=True)
+    def replicas(self) -> None:
+        registered(OLD)
+        Cell.with_ingest.create(id="ingest", release_id=OLD, lanes={"ingest": 2})
+        self.beat(0, OLD, OLD)
+
+    def beat(self, seconds: float, *releases: str, **body: Any) -> None:
+        """Send a heartbeat of each replica with its release; `body`: further fields, of the first one."""
+        for number, release_id in enumerate(releases, start=1):
+            more = body if number == 1 else {}
+            beat("", f"ingest-{number}", later(seconds), epoch=0, release=release_id, **more)
+
+    def at(self, seconds: float, *releases: str, **body: Any) -> str:
+        """Run the Deployer at this time with fresh heartbeats of the replicas; return its actions."""
+        self.beat(seconds, *releases, **body)
+        return ", ".join(rounds(POLICY, later(seconds)))
+
+    def desired(self) -> DesiredReplicas:
+        return desired_replicas(Cell.with_ingest.get(id="ingest"))
+
+    def test_release_reaches_one_replica_and_then_the_others(self):
+        requested()
+        assert [step.place for step in RolloutStep.objects.all()] == ["ingest (first replica)", "ingest"]
+        assert self.at(1, OLD, OLD) == "StartStep, AnnotateStep"
+        assert (self.desired(), holder("ingest")) == (DesiredReplicas(2, OLD, canary=NEW), "deploy")
+        assert self.at(5, OLD, OLD) == "", "the first replica still has the earlier release"
+        assert self.at(8, NEW, OLD) == "ObserveStep, AnnotateStep"
+        assert self.at(60, NEW, OLD) == ""
+        assert self.at(99, NEW, OLD) == "FinishStep, StartStep, AnnotateStep"
+        assert self.desired() == DesiredReplicas(2, NEW)
+        assert self.at(105, NEW, OLD) == "", "the second replica still has the earlier release"
+        assert self.at(110, NEW, NEW) == "ObserveStep, AnnotateStep"
+        assert self.at(160, NEW, NEW) == ""
+        assert self.at(201, NEW, NEW) == "FinishStep, FinishRollout"
+        assert (self.desired(), holder("ingest")) == (DesiredReplicas(2, NEW), "")
+
+    def test_replica_that_does_not_start_is_rolled_back_alone(self):
+        requested()
+        self.at(1, OLD, OLD)
+        for seconds in range(10, 77, 10):
+            beat("", "ingest-2", later(seconds), epoch=0, release=OLD)
+            assert ", ".join(rounds(POLICY, later(seconds))) in ("", "AnnotateStep")
+        beat("", "ingest-2", later(77), epoch=0, release=OLD)
+        assert ", ".join(rounds(POLICY, later(77))) == "ReverseRollout, RevertStep, AnnotateStep"
+        assert self.desired() == DesiredReplicas(2, OLD)
+        assert self.at(80, OLD, OLD) == "FinishRevert, FinishRollout"
+        rollout = Rollout.objects.get()
+        assert (rollout.state, rollout.why) == ("rolled back", "ingest: ingest-1 did not start within 75 s")
+
+    @pytest.mark.parametrize(("count", "is_bad"), [(5, False), (6, True)])
+    def test_replica_that_answers_with_internal_errors_is_rolled_back(self, count: int, is_bad: bool):
+        requested()
+        self.at(1, OLD, OLD)
+        self.at(8, NEW, OLD)
+        assert ("ReverseRollout" in self.at(20, NEW, OLD, failed_requests=count)) is is_bad
+        why = "ingest: a replica answered 6 requests with an internal error"
+        assert Rollout.objects.get().why == (why if is_bad else "")
+
+    def test_replica_that_crashes_is_rolled_back(self):
+        requested()
+        self.at(1, OLD, OLD)
+        self.at(8, NEW, OLD)
+        self.at(20, NEW, OLD, pid=2)
+        assert self.at(30, NEW, OLD, pid=3).startswith("ReverseRollout, RevertStep")
+        assert Rollout.objects.get().why == "ingest: a replica crashed 2 times"
+
+    def test_all_replicas_return_at_once_when_the_second_step_fails(self):
+        requested()
+        for seconds, releases in ((1, (OLD, OLD)), (8, (NEW, OLD)), (99, (NEW, OLD)), (110, (NEW, NEW))):
+            self.at(seconds, *releases)
+        roll_back(rollout=Rollout.objects.get(), why="bad", author=None, now=later(111))
+        self.at(112, NEW, NEW)
+        assert self.desired() == DesiredReplicas(2, OLD)
+        assert self.at(115, OLD, NEW) == "AnnotateStep", "it waits for the second one"
+        assert self.at(120, OLD, OLD) == "FinishRevert, RevertStep, FinishRevert, FinishRollout"
+        assert (Rollout.objects.get().state, self.desired()) == ("rolled back", DesiredReplicas(2, OLD))
+
+    def test_autoscaler_does_not_change_the_replicas_during_a_step(self):
+        requested()
+        self.at(1, OLD, OLD)
+        refusal = acquire("ingest", "scale", "3 replicas", later(2), protective=True)
+        assert isinstance(refusal, Refusal)
+        assert refusal.kind == "cell-busy"
+
+    @pytest.mark.usefixtures("var")
+    def test_start_of_a_box_gives_ingest_the_installed_release_once(self):
+        built = publish_build(box_starts=True)
+        assert self.desired() == DesiredReplicas(2, built)
+        Cell.with_ingest.update(release=OLD)
+        assert publish_build() == built
+        assert self.desired() == DesiredReplicas(2, OLD), "a box that runs needs a rollout"
+        assert [step.place for step in RolloutStep.objects.all()] == ["ingest (first replica)", "ingest"]
+        roll_back(rollout=Rollout.objects.get(), why="bad", author=None, now=NOW)
+        self.at(1, OLD, OLD)
+        publish_build(box_starts=True)
+        assert self.desired() == DesiredReplicas(2, OLD), "it was rolled back for a reason"
+
+    def test_one_replica_has_one_step(self):
+        Cell.with_ingest.update(lanes={"ingest": 1})
+        requested()
+        assert [step.place for step in RolloutStep.objects.all()] == ["ingest"]
+
+    def test_ingest_follows_the_cells_and_has_no_step_if_others_run_it(self):
+        Cell.objects.create(id="c1", release_id=OLD)
+        requested()
+        assert [step.place for step in RolloutStep.objects.all()] == ["c1", "ingest (first replica)", "ingest"]
+        Rollout.objects.all().delete()
+        forget_ingest_release()
+        requested()
+        assert [step.place for step in RolloutStep.objects.all()] == ["c1"]

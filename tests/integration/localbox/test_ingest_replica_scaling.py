@@ -1,14 +1,19 @@
-"""Ingest replicas are added and removed by the supervisor under load: every ACK is in the ledger."""
+"""Ingest replicas are added, removed and given releases by the supervisor under load: every ACK is in the ledger."""
 
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import Self
 
+import httpx
 import psutil
 import pytest
 
-from controlplane.compute.files import ComputeFiles
+from controlplane.compute.files import ComputeFiles, DesiredReplicas
+from controlplane.compute.releases import ReleaseStore
+from localbox.settings import ROOT
 from localbox.supervisor import living
 from localbox.testing import Box, box_of
 from localbox.testing_kafka import role_env
@@ -18,6 +23,7 @@ from tests.support.patience import until
 from tests.support.sender import Sender
 
 KEY = key_of("replicas")
+ALIVE, ALIVE_2 = '{"status":"alive"}', '{"status":"alive","build":2}'
 
 
 @pytest.fixture
@@ -65,6 +71,20 @@ class Load:
         """Start one more sender, with connections of its own."""
         self.senders.append(self._stack.enter_context(Sender(self._port, KEY, rate)))
 
+    def goes_on(self) -> None:
+        """Wait until the replicas have taken 200 more events."""
+        before = len(self.positions)
+        until(lambda: len(self.positions) > before + 200, "events are taken", 30)
+
+    def livez(self) -> set[str]:
+        """Return the responses of /livez to 20 connections: the kernel chooses the replica of each."""
+        return {httpx.get(f"http://127.0.0.1:{self._port}/livez").text for _ in range(20)}
+
+    @property
+    def refusals(self) -> list[object]:
+        """Return the refusals of all senders."""
+        return [refusal for sender in self.senders for refusal in sender.refusals]
+
     @property
     def positions(self) -> set[str]:
         """Return the positions of the ACKed events."""
@@ -82,7 +102,7 @@ def has_senders(pid: int, port: int) -> bool:
 def test_replica_is_added_and_removed_again_under_load(box: Box, books: AuditReader):
     files, port = ComputeFiles(box.var), box.settings.ports["PENSTOCK_INGEST_PORT"]
     with Load(port) as load:
-        files.request_replicas(3)
+        files.request_replicas(DesiredReplicas(3))
         third = box.wait_ready("ingest-3")
 
         def third_has_senders() -> bool:
@@ -91,13 +111,63 @@ def test_replica_is_added_and_removed_again_under_load(box: Box, books: AuditRea
             return has_senders(third, port)
 
         until(third_has_senders, "the third has load, too", 30)
-        files.request_replicas(2)
+        files.request_replicas(DesiredReplicas(2))
         until(lambda: "ingest-3" not in programs(box), "the third has drained and gone", 40)
-        before = len(load.positions)
-        until(lambda: len(load.positions) > before + 200, "the others take events", 30)
-    refusals = [refusal for sender in load.senders for refusal in sender.refusals]
-    assert refusals == [], "neither a new nor a draining replica refuses a request"
+        load.goes_on()
+    assert load.refusals == [], "neither a new nor a draining replica refuses a request"
+    every_ack_is_reported(books, load)
 
+
+def test_replicas_get_a_release_one_by_one_under_load(box: Box, books: AuditReader, tmp_path: Path):
+    files, store = ComputeFiles(box.var), ReleaseStore(box.var)
+    old, new = store.pack(ROOT), store.pack(changed(tmp_path, "ingest/app.py", b'"alive"', b'"alive","build":2'))
+    first, second = box.pid("ingest-1"), box.pid("ingest-2")
+    with Load(box.settings.ports["PENSTOCK_INGEST_PORT"]) as load:
+        files.request_replicas(DesiredReplicas(2, old, canary=new))
+        canary = box.wait_ready("ingest-1", not_pid=first)
+        assert (release_of(canary), release_of(second)) == (new, old)
+        until(lambda: load.livez() == {ALIVE, ALIVE_2}, "both releases serve", 30)
+        assert box.pid("ingest-2") == second, "only the canary gets the release"
+        files.request_replicas(DesiredReplicas(2, new))
+        assert release_of(box.wait_ready("ingest-2", not_pid=second)) == new
+        assert (box.pid("ingest-1"), load.livez()) == (canary, {ALIVE_2})
+        load.goes_on()
+    assert load.refusals == [], "a replica that is replaced finishes its requests, and the other takes new ones"
+    every_ack_is_reported(books, load)
+
+
+def test_release_that_does_not_start_leaves_the_other_replica_serving(box: Box, books: AuditReader, tmp_path: Path):
+    files, store = ComputeFiles(box.var), ReleaseStore(box.var)
+    begins, exits = b"def main() -> int:\n", b"def main() -> int:\n    return 3\n"
+    bad = store.pack(changed(tmp_path, "ingest/__main__.py", begins, exits))
+    first, second = box.pid("ingest-1"), box.pid("ingest-2")
+    with Load(box.settings.ports["PENSTOCK_INGEST_PORT"]) as load:
+        files.request_replicas(DesiredReplicas(2, bad))
+        until(lambda: box.entry("ingest-1").state == "backoff", "the first replica fails", 60)
+        load.goes_on()
+        assert box.pid("ingest-2") == second, "no second replica is replaced while the first one fails"
+        files.request_replicas(DesiredReplicas(2))
+        box.wait_ready("ingest-1", not_pid=first)
+        assert box.pid("ingest-2") == second, "it has the right release"
+    assert load.refusals == []
+    every_ack_is_reported(books, load)
+
+
+def changed(scratch: Path, file: str, old: bytes, new: bytes) -> Path:
+    """Copy the data plane with a change in one file; return the folder to pack."""
+    shutil.copytree(ROOT / "dataplane", scratch / "dataplane", ignore=shutil.ignore_patterns("__pycache__"))
+    path = scratch / "dataplane" / file
+    content = path.read_bytes()
+    assert content.count(old) == 1
+    path.write_bytes(content.replace(old, new))
+    return scratch
+
+
+def release_of(pid: int) -> str:
+    return psutil.Process(pid).environ()["PENSTOCK_RELEASE"]
+
+
+def every_ack_is_reported(books: AuditReader, load: Load) -> None:
     def told() -> bool:
         books.refresh()
         return load.positions <= Whole(books.accounts("replicas")).acked

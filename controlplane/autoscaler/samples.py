@@ -79,20 +79,25 @@ def forget_ingest_release() -> None:
     Cell.with_ingest.filter(id=INGEST_GROUP, release__isnull=False).update(release=None, canary=None)
 
 
-def ensure_groups(most: int) -> None:
+def ensure_groups(most: int, partitions: int | None = None) -> None:
     """Make a policy for each group of every cell that has none: it allows the present lanes, and up to `most`.
 
-    Only process and transmit are scaled out automatically: messages of the other groups wait for a time or for a
+    It allows no more lanes than partitions, of which a cell has `partitions` unless its row has another number. Only
+    process and transmit are scaled out automatically: messages of the other groups wait for a time or for a
     destination.
     """
     known = set(ScaleGroup.objects.values_list("cell_id", "kind"))
     missing = [
-        ScaleGroup(cell=cell, kind=kind, maximum=max(cell.lanes.get(kind, 1), most if kind in GROWING else 1, 1))
+        ScaleGroup(cell=cell, kind=kind, maximum=max(cell.lanes.get(kind, 1), _most(cell, most, partitions, kind), 1))
         for cell in Cell.objects.all()
         for kind in LANE_KINDS
         if (cell.id, kind) not in known
     ]
     ScaleGroup.objects.bulk_create(missing, ignore_conflicts=True)
+
+
+def _most(cell: Cell, most: int, partitions: int | None, kind: LaneKind) -> int:
+    return min(most, cell.partitions or partitions or most) if kind in GROWING else 1
 
 
 def groups_of(

@@ -61,11 +61,15 @@ class IngestSupervisor(Struct, frozen=True):
 
 
 class ScaleLimits(Struct, frozen=True):
-    """Maximum of lanes per kind unless staff set another, maximum of cells open to all, and the placement policy."""
+    """Maximum of lanes per kind unless staff set another, maximum of cells open to all, and the placement policy.
+
+    partitions: of the topics of a cell for which staff chose no other number
+    """
 
     lanes: int
     cells: int = 1
     placing: PlacementPolicy = PlacementPolicy()
+    partitions: int | None = None
 
 
 class Autoscaler:
@@ -89,7 +93,7 @@ class Autoscaler:
             raise TaskWaitingError("waiting for Kafka") from exc
 
     def _scale(self, now: datetime) -> str:
-        ensure_groups(self._limits.lanes)
+        ensure_groups(self._limits.lanes, self._limits.partitions)
         if self._ingest:
             ensure_ingest(self._ingest.most)
         else:
@@ -122,8 +126,8 @@ def autoscaler() -> Autoscaler:
     """Return this process's Autoscaler; its client is created at the first tick, never before a fork."""
     settings = control_settings()
     ingest = _supervisor_of(settings) if settings.ingest_max else None
-    lanes = min(settings.lanes_max, settings.topics.partitions)
-    return Autoscaler(OffsetReader(settings.kafka), ScaleLimits(lanes, settings.cells_max, settings.placing), ingest)
+    limits = ScaleLimits(settings.lanes_max, settings.cells_max, settings.placing, settings.topics.partitions)
+    return Autoscaler(OffsetReader(settings.kafka), limits, ingest)
 
 
 @shared_task(name="autoscaler.tick")

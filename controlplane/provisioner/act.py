@@ -9,6 +9,7 @@ import structlog
 from django.db import transaction
 from django.db.models import F, QuerySet
 from msgspec import Struct
+from msgspec.structs import replace
 
 from controlplane.compute.port import Compute, ComputeError, DesiredApplication
 from controlplane.control_topic import ControlTopic
@@ -161,7 +162,7 @@ def ensure_cell_topics(effects: Effects, *, cell: str) -> None:
     release gets its missing topics in the same way.
     """
     generation = generation_of(cell)
-    plans = cell_plans(cell, generation, effects.settings.topics)
+    plans = cell_plans(cell, generation, _shape_of(cell, effects.settings.topics))
     bound = {topic.name: topic for topic in Topic.objects.filter(cell=cell)}
     found = effects.topics.ensure(plan for plan in plans.values() if plan.name not in bound)
     found |= effects.topics.find(bound)
@@ -181,6 +182,12 @@ def ensure_cell_topics(effects: Effects, *, cell: str) -> None:
         log.warning("topics wait for lanes to end", cell=cell, reason=str(exc))
         return
     _bind(cell, generation, {purpose: found[plan.name] for purpose, plan in plans.items() if plan.name not in bound})
+
+
+def _shape_of(cell: str, shape: TopicShape) -> TopicShape:
+    """Return the shape of the cell's topics, which has its own number of partitions if staff chose one."""
+    partitions = Cell.objects.values_list("partitions", flat=True).get(id=cell)
+    return shape if partitions is None else replace(shape, partitions=partitions)
 
 
 def _replaced(bound: dict[str, Topic], found: dict[str, ExistingTopic]) -> str:

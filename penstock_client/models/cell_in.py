@@ -8,6 +8,9 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
+from ..types import UNSET, Unset
+from typing import cast
+
 
 T = TypeVar("T", bound="CellIn")
 
@@ -18,13 +21,22 @@ class CellIn:
 
     Attributes:
         name (str): 1 to 16 lower-case letters and digits, starting with a letter.
+        partitions (int | None | Unset): 1 to 256 partitions of its topics, fixed from then on. Null: the installation's
+            default.
     """
 
     name: str
+    partitions: int | None | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name
+
+        partitions: int | None | Unset
+        if isinstance(self.partitions, Unset):
+            partitions = UNSET
+        else:
+            partitions = self.partitions
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -33,6 +45,8 @@ class CellIn:
                 "name": name,
             }
         )
+        if partitions is not UNSET:
+            field_dict["partitions"] = partitions
 
         return field_dict
 
@@ -41,8 +55,18 @@ class CellIn:
         d = dict(src_dict)
         name = d.pop("name")
 
+        def _parse_partitions(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        partitions = _parse_partitions(d.pop("partitions", UNSET))
+
         cell_in = cls(
             name=name,
+            partitions=partitions,
         )
 
         cell_in.additional_properties = d

@@ -31,6 +31,7 @@ class CellOut:
         lanes (CellOutLanes): Desired number of lanes, by kind.
         heard (CellOutHeard): Processes with a heartbeat in the last 10 s, by kind.
         pipes (int): Number of pipes.
+        partitions (int | None): Partitions of its topics; null: the installation's default.
         dedicated_to (None | str): The only tenant whose pipes are placed on the cell; null: all tenants.
         sleeps_after_s (int | None): Seconds without work after which the cell sleeps; null: never.
         asleep (bool): True if no lane runs until the next message arrives.
@@ -44,6 +45,7 @@ class CellOut:
     lanes: CellOutLanes
     heard: CellOutHeard
     pipes: int
+    partitions: int | None
     dedicated_to: None | str
     sleeps_after_s: int | None
     asleep: bool
@@ -68,6 +70,9 @@ class CellOut:
         heard = self.heard.to_dict()
 
         pipes = self.pipes
+
+        partitions: int | None
+        partitions = self.partitions
 
         dedicated_to: None | str
         dedicated_to = self.dedicated_to
@@ -103,6 +108,7 @@ class CellOut:
                 "lanes": lanes,
                 "heard": heard,
                 "pipes": pipes,
+                "partitions": partitions,
                 "dedicated_to": dedicated_to,
                 "sleeps_after_s": sleeps_after_s,
                 "asleep": asleep,
@@ -132,6 +138,13 @@ class CellOut:
         heard = CellOutHeard.from_dict(d.pop("heard"))
 
         pipes = d.pop("pipes")
+
+        def _parse_partitions(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        partitions = _parse_partitions(d.pop("partitions"))
 
         def _parse_dedicated_to(data: object) -> None | str:
             if data is None:
@@ -192,6 +205,7 @@ class CellOut:
             lanes=lanes,
             heard=heard,
             pipes=pipes,
+            partitions=partitions,
             dedicated_to=dedicated_to,
             sleeps_after_s=sleeps_after_s,
             asleep=asleep,

@@ -36,6 +36,9 @@ class Cell(models.Model):
     version = models.PositiveIntegerField(default=1)
     epoch = models.PositiveIntegerField(default=1)
     lanes = models.JSONField(default=default_lanes)
+    partitions = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="Partitions of its topics; empty: PENSTOCK_PARTITIONS when they are created."
+    )
     fence = models.BigIntegerField(default=0)
     release = models.ForeignKey(
         Release,

@@ -27,11 +27,13 @@ def cells(request: HttpRequest) -> HttpResponse:
     """List the cells with verdict, lanes and current change; a POST adds one."""
     if request.method != "POST":
         return _page_of_cells(request)
-    name = request.POST.get("name", "").strip()
+    name, partitions = (request.POST.get(field, "").strip() for field in ("name", "partitions"))
     try:
-        row = services.add_cell(name=name, by=viewer_of(request), now=timezone.now())
+        count = _whole_number("partitions", partitions, "partitions; leave empty for the default")
+        row = services.add_cell(name=name, by=viewer_of(request), now=timezone.now(), partitions=count)
     except services.InvalidValue as exc:
-        return _page_of_cells(request, error=f"{exc.field}: {exc.reason}.", typed={"name": name})
+        typed = {"name": name, "partitions": partitions}
+        return _page_of_cells(request, error=f"{exc.field}: {exc.reason}.", typed=typed)
     messages.success(request, f"Cell {row.id} is being created.", "fine")
     return redirect("console:cell", row.id)
 
@@ -66,7 +68,7 @@ def keep(request: HttpRequest, cell_id: str) -> HttpResponse:
         services.keep_cell_for(
             cell=row,
             tenant=Tenant.objects.get(id=tenant) if tenant else None,
-            sleeps_after_s=_minutes(sleep) * 60 if sleep else None,
+            sleeps_after_s=_minutes_as_s(sleep),
             by=viewer_of(request),
             now=timezone.now(),
         )
@@ -77,9 +79,17 @@ def keep(request: HttpRequest, cell_id: str) -> HttpResponse:
     return redirect("console:cell", row.id)
 
 
-def _minutes(text: str) -> int:
+def _minutes_as_s(text: str) -> int | None:
+    minutes = _whole_number("sleep", text, "minutes; leave empty for never")
+    return None if minutes is None else minutes * 60
+
+
+def _whole_number(field: str, text: str, of: str) -> int | None:
+    """Return the number in an optional field; None if it is empty."""
+    if not text:
+        return None
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise services.InvalidValue("sleep", "needs a whole number of minutes; leave empty for never")
+        raise services.InvalidValue(field, f"needs a whole number of {of}")
     return int(text)
 
 

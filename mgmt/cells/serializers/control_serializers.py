@@ -68,6 +68,11 @@ class CellOut(serializers.Serializer[Any]):
         child=serializers.IntegerField(), help_text="Processes with a heartbeat in the last 10 s, by kind."
     )
     pipes = serializers.IntegerField()
+    partitions = serializers.IntegerField(
+        source="cell.partitions",
+        allow_null=True,
+        help_text="Partitions of its topics; null: the installation's default.",
+    )
     dedicated_to = serializers.CharField(
         source="cell.dedicated_to_id",
         allow_null=True,
@@ -91,6 +96,12 @@ class CellIn(StrictSerializer):
 
     name = serializers.CharField(
         max_length=20, help_text="1 to 16 lower-case letters and digits, starting with a letter."
+    )
+    partitions = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="1 to 256 partitions of its topics, fixed from then on. Null: the installation's default.",
     )
 
 

@@ -14,23 +14,27 @@ from mgmt.errors import InvalidValue
 from mgmt.models import Cell, ControlAction, Pipe, Tenant, User
 
 NAME: Final = re.compile(r"[a-z][a-z0-9]{0,15}")  # part of the names of topics, groups and pods
+MOST_PARTITIONS: Final = 256  # of each topic; lanes with more than 100 each are slow (docs/sizing.md)
 SOONEST_S: Final = 60
 LATEST_S: Final = 3_600  # the Autoscaler's samples reach back for two hours
 log = structlog.get_logger(__name__)
 
 
-def add_cell(*, name: str, by: User | None, now: datetime, why: str = "") -> Cell:
+def add_cell(*, name: str, by: User | None, now: datetime, why: str = "", partitions: int | None = None) -> Cell:
     """Add a cell with one lane of each kind and the release that most cells have; the Provisioner starts it.
 
-    Raises InvalidValue for a bad or existing name.
+    `partitions`: of its topics, fixed from then on; None for the installation's default.
+    Raises InvalidValue for a bad or existing name, or a number of partitions that is out of range.
     """
     if not NAME.fullmatch(name):
         raise InvalidValue("name", "needs 1 to 16 lower-case letters and digits, a letter first")
+    if partitions is not None and not 1 <= partitions <= MOST_PARTITIONS:
+        raise InvalidValue("partitions", f"needs 1 to {MOST_PARTITIONS}, or nothing for the default")
     releases = Counter(Cell.objects.exclude(release=None).values_list("release", flat=True))
     release = max(releases, key=releases.__getitem__, default=None)
     try:
         with transaction.atomic():
-            cell = Cell.objects.create(id=name, release_id=release)
+            cell = Cell.objects.create(id=name, release_id=release, partitions=partitions)
             _note(cell, "add-cell", by, now, why)
     except IntegrityError as exc:
         raise InvalidValue("name", f"a cell named {name} already exists") from exc

@@ -87,6 +87,7 @@ def test_cell_is_added_and_dedicated_to_a_tenant_and_its_page_shows_it(admin: Cl
     assert "name: needs 1 to 16 lower-case letters" in refused.content.decode()
     assert 'value="Not this"' in refused.content.decode()
     assert "Cell own is being created." in admin.post("/staff/cells/", {"name": "own"}, follow=True).content.decode()
+    assert "<dt>Partitions</dt><dd>default</dd>" in admin.get("/staff/cells/own/").content.decode()
     without = admin.post("/staff/cells/own/keep/", {"tenant": "", "sleep": "15"})
     assert without.status_code == 422
     assert "only a cell that is dedicated to one tenant may sleep" in without.content.decode()
@@ -99,6 +100,22 @@ def test_cell_is_added_and_dedicated_to_a_tenant_and_its_page_shows_it(admin: Cl
     assert 'value="15"' in said
     Cell.objects.filter(id="own").update(lanes={"process": 0, "transmit": 0})
     assert "Sleeping: the next message wakes it" in admin.get("/staff/cells/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("partitions", "refusal"),
+    [("12", ""), ("256", ""), ("0", "needs 1 to 256"), ("257", "needs 1 to 256"), ("a", "needs a whole number")],
+)
+def test_cell_is_added_with_its_own_partitions(admin: Client, partitions: str, refusal: str):
+    response = admin.post("/staff/cells/", {"name": "big", "partitions": partitions}, follow=True)
+    page = response.content.decode()
+    if refusal:
+        assert response.status_code == 422
+        assert f"partitions: {refusal}" in page
+        assert f'value="{partitions}"' in page
+        assert not Cell.objects.filter(id="big").exists()
+    else:
+        assert f"<dt>Partitions</dt><dd>{partitions}</dd>" in page
 
 
 def test_cell_list_names_lease_holders_and_paused_controllers(admin: Client, root: User):

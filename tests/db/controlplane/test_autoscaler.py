@@ -213,6 +213,14 @@ def busy_ingest() -> None:
         ScaleSample.objects.create(cell="ingest", kind="ingest", at=at, lanes=lanes, **counts)
 
 
+def test_new_policy_allows_no_more_lanes_than_the_cell_has_partitions(db: None):
+    for name, partitions in (("small", 2), ("default", None), ("large", 64)):
+        Cell.objects.create(id=name, partitions=partitions)
+    ensure_groups(16, 4)
+    allowed = ScaleGroup.objects.filter(kind="process").values_list("cell", "maximum")
+    assert dict(allowed) == {"small": 2, "default": 4, "large": 16}
+
+
 class TestOfIngest:
     @pytest.fixture
     def ingest(self) -> Cell:

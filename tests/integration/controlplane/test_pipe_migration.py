@@ -56,11 +56,15 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(1_500
 RELEASE: Final = "0123456789abcdef"
 RATE: Final = 150.0
 JSON: Final = {"content-type": "application/json"}
+LARGER: Final = 7  # partitions
 WAITING: Final = ("late", "dead", "held")
 
 
 class Cells:
-    """Two cells with a lane of each kind in plain processes, one ingest replica, and a Provisioner that ticks."""
+    """Two cells with a lane of each kind in plain processes, one ingest replica, and a Provisioner that ticks.
+
+    The second cell has more partitions: a migration is how a cell grows.
+    """
 
     def __init__(self, kafka: str, var: Path, fernet_key: str) -> None:
         stem = f"r{uuid.uuid4().hex[:6]}"
@@ -68,9 +72,11 @@ class Cells:
         register_release(release=RELEASE, wire=WIRE_VERSION, about="", now=datetime.now(UTC))
         self.port = free_ports(1)[0]
         self.provisioner = provisioner_at(kafka, var)
-        for name in self.names:  # a pipe is placed on the first of two empty cells
-            Cell.objects.create(id=name, release_id=RELEASE)
+        for name, partitions in zip(self.names, (None, LARGER), strict=True):  # a pipe is placed on the first of both
+            Cell.objects.create(id=name, release_id=RELEASE, partitions=partitions)
         self.provisioner.tick()
+        of_ingest = Topic.objects.filter(purpose="ingest").order_by("cell").values_list("partitions", flat=True)
+        assert list(of_ingest) == [4, LARGER]
         self._env = {
             "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "platform"))),
             "PENSTOCK_KAFKA": kafka,

@@ -13,7 +13,16 @@ from typing import Final
 import structlog
 from django.db import transaction
 
-from controlplane.interlocks import CellState, ControllerName, LeaseView, PauseView, Refusal, VerdictView, refusal_of
+from controlplane.interlocks import (
+    CellState,
+    ControllerName,
+    LeaseView,
+    PauseView,
+    Refusal,
+    VerdictView,
+    name_of,
+    refusal_of,
+)
 from mgmt.cells.queries.control import open_pauses
 from mgmt.cells.services.control import note
 from mgmt.models import Cell, CellVerdict, Lease
@@ -78,7 +87,7 @@ def fenced(lease: Lease) -> Iterator[None]:
     with transaction.atomic():
         cells = Cell.with_ingest.select_for_update(no_key=True)
         if cells.filter(id=lease.cell_id, fence__lte=lease.token).first() is None:
-            raise LeaseLostError(f"cell {lease.cell_id} was taken by another controller after token {lease.token}")
+            raise LeaseLostError(f"{name_of(lease.cell_id)} was taken by another controller after token {lease.token}")
         yield
 
 

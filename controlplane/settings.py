@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from controlplane.compute.installed import INSTALLED_VARIABLE
 from dataplane.addresses import DEFAULT_KAFKA
 from mgmt.cells.placement import PlacementPolicy
 from mgmt.cells.policies import (
@@ -44,6 +45,7 @@ class ControlSettings(Struct, frozen=True):
     lanes_max: int  # of one kind in a cell, unless staff set another limit
     cells_max: int = 1  # open to all tenants; staff add the cells that are dedicated to one tenant
     ingest_max: int = 0  # replicas, unless staff set another limit; 0: the Autoscaler does not scale ingest
+    installed_release: str = ""  # in a box: of the installed code when the supervisor started
     ramp: RampPolicy = RampPolicy()
     placing: PlacementPolicy = PlacementPolicy()
     admission: AdmissionPolicy = AdmissionPolicy()
@@ -78,6 +80,7 @@ def control_settings() -> ControlSettings:
         lanes_max=int(setting("PENSTOCK_LANES_MAX", 1)),
         cells_max=int(setting("PENSTOCK_CELLS_MAX", 1)),
         ingest_max=int(setting("PENSTOCK_INGEST_MAX", 0)),
+        installed_release=setting(INSTALLED_VARIABLE, ""),
     )
 
 

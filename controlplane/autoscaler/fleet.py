@@ -21,6 +21,7 @@ from controlplane.autoscaler.cell_relief import (
 from controlplane.interlocks import refusal_of
 from controlplane.leases import cell_states
 from mgmt.cells.placement import PlacementPolicy
+from mgmt.cells.queries.cells import partitions_of
 from mgmt.cells.services.pipe_migrations import why_busy, why_unfit
 from mgmt.models import Cell, CellVerdict, Pipe, PipeMigration, ScaleGroup
 from mgmt.pipes.queries.pipes import rates_of
@@ -98,7 +99,7 @@ def _do(step: ReliefStep, now: datetime) -> str:
             case NoAction(why=why):
                 return why
             case AddCell(name=name, why=why):
-                add_cell(name=name, by=None, now=now, why=why)
+                add_cell(name=name, by=None, now=now, why=why, partitions=partitions_of(step.cell))
                 return f"cell {name} is being created"
             case MigratePipe(pipe=id_, target=target, why=why):
                 pipe = Pipe.objects.get(id=id_)

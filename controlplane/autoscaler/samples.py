@@ -61,17 +61,17 @@ def _of_ingest(stored: int, now: datetime) -> ScaleSample:
     return ScaleSample(cell=INGEST_GROUP, kind=INGEST_GROUP, at=now, lanes=clocks, came=came, settled=stored)
 
 
-def ensure_ingest(most: int) -> None:
+def ensure_ingest(most: int, installed: str = "") -> None:
     """Make the row by which ingest is scaled and gets releases, and its policy unless a person has set one.
 
-    Its first release is the newest: that is the installed code, which the replicas run until they get a release.
+    `installed`: its first release, which the replicas run until they get another.
     """
     least = min(INGEST_LEAST, most)
     row, _ = Cell.with_ingest.get_or_create(id=INGEST_GROUP, defaults={"lanes": {INGEST_GROUP: least}})
     policy = {"minimum": least, "maximum": most, "target": INGEST_TARGET, "goal_s": INGEST_GOAL_S}
     ScaleGroup.objects.get_or_create(cell=row, kind=INGEST_GROUP, defaults=policy)
-    if row.release_id is None and (newest := Release.objects.order_by("-registered_at").first()):
-        Cell.with_ingest.filter(id=INGEST_GROUP, release=None).update(release=newest)
+    if row.release_id is None and (first := Release.objects.filter(id=installed).first()):
+        Cell.with_ingest.filter(id=INGEST_GROUP, release=None).update(release=first)
 
 
 def forget_ingest_release() -> None:

@@ -27,12 +27,9 @@ from controlplane.autoscaler.samples import (
 from controlplane.autoscaler.sleep_inputs import idle_state
 from controlplane.autoscaler.sleeping import next_sleep_change
 from controlplane.compute.files import ComputeFiles, DesiredReplicas, StateFileError
-from controlplane.compute.installed import installed_root
-from controlplane.compute.releases import ReleaseStore
-from controlplane.ingest_replicas import desired_replicas
+from controlplane.ingest_replicas import desired_replicas, ingest_row
 from controlplane.locks import TaskWaitingError, alone
 from controlplane.settings import ControlSettings, control_settings
-from dataplane.names import INGEST_GROUP
 from mgmt.cells.placement import PlacementPolicy
 from mgmt.models import Cell, ScaleGroup
 
@@ -94,8 +91,9 @@ class Autoscaler:
 
     def _scale(self, now: datetime) -> str:
         ensure_groups(self._limits.lanes, self._limits.partitions)
-        if self._ingest:
-            ensure_ingest(self._ingest.most)
+        if self._ingest:  # first, because a release waits for it, and what follows may wait for Kafka
+            ensure_ingest(self._ingest.most, self._ingest.installed)
+            self._ingest.ask_for(desired_replicas(ingest_row()))
         else:
             forget_ingest_release()
         take_samples(self._offsets, now, of_ingest=self._ingest is not None)
@@ -112,13 +110,12 @@ class Autoscaler:
             decisions = {kind: decide(group, sleep_change) for kind, group in groups.items()}
             done.append(act(cell.id, groups, decisions, now))
         if self._ingest:
-            self._ingest.ask_for(desired_replicas(Cell.with_ingest.get(id=INGEST_GROUP)))
+            self._ingest.ask_for(desired_replicas(ingest_row()))
         return "; ".join(filter(None, done))
 
 
 def _supervisor_of(settings: ControlSettings) -> IngestSupervisor:
-    installed = ReleaseStore(settings.var).pack(installed_root())
-    return IngestSupervisor(ComputeFiles(settings.var), settings.ingest_max, installed)
+    return IngestSupervisor(ComputeFiles(settings.var), settings.ingest_max, settings.installed_release)
 
 
 @cache

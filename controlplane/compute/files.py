@@ -28,7 +28,7 @@ class DesiredReplicas(Struct, frozen=True):
 
     release:   the build that they run (controlplane.compute.releases); "": that of the installed code
     canary:    the build that only the first replica runs; "": the same as the others
-    installed: the build of the code that is installed where the request was written
+    installed: the build of the installed code when the supervisor started; a supervisor of other code ignores the rest
     """
 
     count: Annotated[int, Meta(ge=1)]

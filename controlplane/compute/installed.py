@@ -3,9 +3,13 @@
 import importlib.util
 import os
 from pathlib import Path
+from typing import Final
 
 import dataplane
 from controlplane.compute.releases import PACKAGE
+
+# In the environment of a box's worker: the release of the installed code when the supervisor started.
+INSTALLED_VARIABLE: Final = "PENSTOCK_INSTALLED_RELEASE"
 
 
 def installed_root() -> Path:

@@ -49,6 +49,13 @@ class ReleaseStore:
             raise ReleaseError(f"release {release}: {path} was changed after the build")
         return path
 
+    def modified_ns(self, release: str) -> int:
+        """Return when the release's file was last modified, in nanoseconds. Raises ReleaseError."""
+        try:
+            return self._path(release).stat().st_mtime_ns
+        except OSError as exc:
+            raise ReleaseError(f"release {release}: {exc}") from exc
+
     def application(self, release: str) -> Path:
         """Extract the program of a cell's application, as spark-submit starts only a file. Raises ReleaseError."""
         with zipfile.ZipFile(self.archive(release)) as archive:

@@ -24,10 +24,12 @@ from controlplane.deployer.decide import (
     RevertStep,
     StartStep,
 )
-from controlplane.deployer.health import health_before, health_since
-from controlplane.deployer.snapshot_queries import lease_of, pids
+from controlplane.deployer.health import health_before, health_since, with_responses
+from controlplane.deployer.snapshot import CellErrorRate
+from controlplane.deployer.snapshot_queries import heartbeats_of, lease_of, pids
 from controlplane.interlocks import Refusal, RefusalKind, name_of
 from controlplane.leases import LeaseLostError, acquire, fenced, note, release, renew
+from dataplane.names import INGEST_GROUP
 from mgmt.deliveries.services.destinations import reactivate_destination
 from mgmt.models import Cell, ControlAction, Lease, Rollout, RolloutStep
 from mgmt.services import roll_back
@@ -37,7 +39,7 @@ RolloutStepState = RolloutStep.State
 log = structlog.get_logger(__name__)
 
 
-class Releases(msgspec.Struct, frozen=True):
+class AssignedReleases(msgspec.Struct, frozen=True):
     """Release of a cell or of ingest's replicas. `canary`: of the first replica, if it has another."""
 
     release: str
@@ -79,14 +81,21 @@ def remember(step: RolloutStep, now: datetime) -> None:
     lanes = dict(step.lanes)
     for writer, pid in pids(step).items():
         lanes[writer] = sorted({*lanes.get(writer, []), pid})
-    found = msgspec.to_builtins(health_since(step.cell_id, step.up_at, now)) if step.up_at else {}
+    found = (
+        msgspec.to_builtins(_with_responses(step, health_since(step.cell_id, step.up_at, now))) if step.up_at else {}
+    )
     if (lanes, found) != (step.lanes, step.found):
         RolloutStep.objects.filter(id=step.id, token=step.token).update(lanes=lanes, found=found)
 
 
+def _with_responses(step: RolloutStep, rate: CellErrorRate) -> CellErrorRate:
+    """Return ingest's rate with the responses of the replicas that have the step's release; other cells have none."""
+    return with_responses(rate, heartbeats_of(step)) if step.cell_id == INGEST_GROUP else rate
+
+
 def start_step(*, step: RolloutStep, now: datetime) -> None:
     """Move waiting -> starting: give the cell the new release, under a lease that the step keeps."""
-    before = msgspec.to_builtins(health_before(step.cell_id, now))
+    before = msgspec.to_builtins(_with_responses(step, health_before(step.cell_id, now)))
     release = step.rollout.release_id
     with transaction.atomic():
         what = f"release {release} replaces {step.came_from_id}"
@@ -95,7 +104,7 @@ def start_step(*, step: RolloutStep, now: datetime) -> None:
             return  # the cell's state has changed since the snapshot: the next tick stores the reason
         fields = {"token": lease.token, "began_at": now, "touched_at": now, "before": before, "why": ""}
         if _transition(step.id, RolloutStepState.WAITING, RolloutStepState.STARTING, **fields):
-            _set_release(lease, _forward(step), now, "give-release")
+            _set_release(lease, _new_releases(step), now, "give-release")
 
 
 def revert_step(*, step: RolloutStep, now: datetime) -> None:
@@ -107,7 +116,7 @@ def revert_step(*, step: RolloutStep, now: datetime) -> None:
             return
         fields = {"token": lease.token, "touched_at": now, "up_at": None, "lanes": {}, "why": ""}
         if _transition(step.id, step.state, RolloutStepState.RETURNING, **fields):
-            _set_release(lease, _back(step), now, "return-release")
+            _set_release(lease, _former_releases(step), now, "return-release")
 
 
 def finish_revert(*, step: RolloutStep, now: datetime) -> None:
@@ -178,23 +187,23 @@ def _transition(step: int, old: str, new: str, **fields: object) -> bool:
     return RolloutStep.objects.filter(id=step, state=old).update(state=new, **fields) == 1
 
 
-def _forward(step: RolloutStep) -> Releases:
-    """Return the releases of the step's cell once it has been taken."""
+def _new_releases(step: RolloutStep) -> AssignedReleases:
+    """Return the releases that the step gives its cell."""
     new, old = step.rollout.release_id, step.came_from_id
-    return Releases(old, canary=new) if step.is_canary else Releases(new)
+    return AssignedReleases(old, canary=new) if step.is_canary else AssignedReleases(new)
 
 
-def _back(step: RolloutStep) -> Releases:
-    """Return the releases of the step's cell once it has been reverted. All replicas return at once."""
-    return Releases(step.came_from_id)
+def _former_releases(step: RolloutStep) -> AssignedReleases:
+    """Return the releases before the rollout, of all replicas: the supervisor replaces them one by one."""
+    return AssignedReleases(step.came_from_id)
 
 
-def _set_release(lease: Lease, releases: Releases, now: datetime, action: str) -> None:
+def _set_release(lease: Lease, releases: AssignedReleases, now: datetime, action: str) -> None:
     """Write the releases to the cell's row, fenced like all writes of a lease's holder."""
     with fenced(lease):
         Cell.with_ingest.filter(id=lease.cell_id).update(
             release=releases.release, canary=releases.canary, epoch=F("epoch") + 1, version=F("version") + 1
         )
-    detail = {"release": releases.canary or releases.release}
+    detail = {"release": releases.canary or releases.release} | ({"replicas": "first"} if releases.canary else {})
     note(CONTROLLER, action, outcome=ControlAction.Outcome.DONE, at=now, cell=lease.cell_id, detail=detail)
     log.info("release given", cell=lease.cell_id, action=action, **detail)

@@ -149,16 +149,28 @@ def _revert(_snapshot: DeployerSnapshot, step: RolloutStepView, cell: CellStatus
 def fault_of(snapshot: DeployerSnapshot, step: RolloutStepView, cell: CellStatus) -> str:
     """Return the fault of the new release on this step's cell, in words; "" if there is none."""
     policy = snapshot.policy
+    up_s = policy.up_s * cell.in_series
     if step.state == "starting":
-        late = cell.missing and _seconds_since(step.touched_at, snapshot) > policy.up_s
-        return f"{cell.missing} did not start within {policy.up_s:g} s" if late else ""
-    if cell.silent_s > policy.silent_s:
+        late = cell.missing and _seconds_since(step.touched_at, snapshot) > up_s
+        return f"{cell.missing} did not start within {up_s:g} s" if late else ""
+    if cell.silent_s > policy.silent_s and _seconds_since(snapshot.since, snapshot) > up_s:
         return f"{cell.missing} has not reported for more than {policy.silent_s:g} s"
     if cell.lane_restarts > policy.lane_restarts:
         return f"a {'replica' if step.cell == INGEST_GROUP else 'lane'} crashed {cell.lane_restarts} times"
-    if cell.failed_requests > policy.failed_requests:
-        return f"a replica answered {cell.failed_requests} requests with an internal error"
-    return _why_worse(step.before, cell.found, policy)
+    return _why_refusing(step.before, cell.found, policy) or _why_worse(step.before, cell.found, policy)
+
+
+def _why_refusing(before: CellErrorRate, found: CellErrorRate, policy: RolloutPolicy) -> str:
+    """Return why ingest's responses are worse than before, or "". A sender with bad requests existed before, too."""
+    if found.errors > policy.errors and found.error_share > 2 * before.error_share:
+        return (
+            f"{found.errors} of its {found.responses} responses were internal errors, {before.error_share:.1%} before"
+        )
+    if min(before.responses, found.responses) < policy.enough:
+        return ""
+    if found.refused_share > before.refused_share + policy.failed_more:
+        return f"{found.refused_share:.1%} of its requests were refused, {before.refused_share:.1%} before"
+    return ""
 
 
 def _why_worse(before: CellErrorRate, found: CellErrorRate, policy: RolloutPolicy) -> str:
@@ -179,7 +191,8 @@ def _why_slow(before_us: int | None, found_us: int | None, policy: RolloutPolicy
 
 
 def _seconds_since(moment: datetime | None, snapshot: DeployerSnapshot) -> float:
-    return (snapshot.now - moment).total_seconds() if moment else 0.0
+    """Return seconds since the moment, or since the start of the control plane if that was later; 0 for None."""
+    return (snapshot.now - max(moment, snapshot.since)).total_seconds() if moment else 0.0
 
 
 def _annotate(step: RolloutStepView, why: str, refusal: RefusalKind | None = None) -> list[DeployerAction]:

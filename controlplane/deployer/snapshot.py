@@ -1,7 +1,7 @@
 """Input of one tick of the Deployer: plain values, so that deciding needs no database and no Kafka."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 
 from msgspec import Struct
 
@@ -15,12 +15,27 @@ class CellErrorRate(Struct, frozen=True):
     ended:    how many times a unit ended, was held, or was scheduled for a retry
     failed:   of these, the units that are dead, held, or scheduled for a retry
     p95_us:   95th percentile of the lag after delivery, in microseconds; None if nothing was delivered
+
+    Of ingest: responses of its replicas since they started, the refused ones (4xx and 503), and internal errors (500).
     """
 
     accepted: int = 0
     ended: int = 0
     failed: int = 0
     p95_us: int | None = None
+    responses: int = 0
+    refused: int = 0
+    errors: int = 0
+
+    @property
+    def refused_share(self) -> float:
+        """Return the share of refused requests, 0..1; 0 if there were none."""
+        return self.refused / self.responses if self.responses else 0.0
+
+    @property
+    def error_share(self) -> float:
+        """Return the share of responses that are internal errors, 0..1; 0 if there were none."""
+        return self.errors / self.responses if self.responses else 0.0
 
     @property
     def failed_share(self) -> float:
@@ -55,7 +70,7 @@ class CellStatus(Struct, frozen=True):
     missing:  the expected writer that has been silent longest in the present application; "" if all are fresh
     silent_s: seconds of that silence; infinite if the writer never sent a heartbeat
     lane_restarts: restarts of the lane or replica that has been restarted most often in this application
-    failed_requests: of ingest: requests that a replica of this release answered with 500, of the one with most
+    in_series: number of replicas that are replaced one after the other
     found:    error rate in the minutes since its lanes came up
     """
 
@@ -65,7 +80,7 @@ class CellStatus(Struct, frozen=True):
     missing: str = ""
     silent_s: float = 0.0
     lane_restarts: int = 0
-    failed_requests: int = 0
+    in_series: int = 1
     found: CellErrorRate = CellErrorRate()
 
 
@@ -85,27 +100,32 @@ class RolloutPolicy(Struct, frozen=True):
     watch_s:      seconds for which a cell is watched before the next one's step
     silent_s:     seconds of silence after which a lane counts as gone
     lane_restarts: restarts allowed per lane: one may be due to a fault that is not the release's
-    failed_requests: responses 500 allowed per replica of ingest
     failed_more:  allowed increase of the share of failing messages (0..1)
     slower_us:    allowed increase of the lag's 95th percentile, in microseconds; twice the earlier lag is allowed, too
-    enough:       number of messages below which nothing is judged
+    enough:       number of messages, or of requests, below which nothing is judged
+    errors:       internal errors of ingest allowed
     """
 
     up_s: float
     watch_s: float
     silent_s: float = 20.0
     lane_restarts: int = 1
-    failed_requests: int = 5
     failed_more: float = 0.05
     slower_us: int = 1_000_000
     enough: int = 50
+    errors: int = 5
 
 
 class DeployerSnapshot(Struct, frozen=True):
-    """Rollout and cells at one moment. `blind`: no recent heartbeat at all, so silence says nothing about a cell."""
+    """Rollout and cells at one moment.
+
+    since: when this control plane started; silence before that may be that of a whole installation which was down
+    blind: no recent heartbeat at all, so silence says nothing about a cell
+    """
 
     rollout: RolloutView
     cells: Mapping[str, CellStatus]
     now: datetime
     policy: RolloutPolicy
+    since: datetime = datetime.min.replace(tzinfo=UTC)
     blind: bool = False

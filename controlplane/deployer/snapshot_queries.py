@@ -1,6 +1,6 @@
 """Reads the open rollout, and the cell of its next step, into a DeployerSnapshot."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from math import inf
 from typing import Final
 
@@ -24,16 +24,19 @@ from mgmt.models import Cell, Heartbeat, Lease, Rollout, RolloutStep
 
 FRESH_S: Final = 5.0
 DRIVER: Final = "driver"
+LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
-def take_snapshot(rollout: Rollout, now: datetime, policy: RolloutPolicy) -> DeployerSnapshot:
+def take_snapshot(
+    rollout: Rollout, now: datetime, policy: RolloutPolicy, since: datetime = LONG_AGO
+) -> DeployerSnapshot:
     """Read the snapshot at about `now`, after `remember`. Of the cells it has only that of the step to take."""
     rows = {row.id: row for row in rollout.steps.select_related("cell")}
     view = RolloutView(rollout.id, rollout.release_id, rollout.state, [_step(row) for row in rows.values()])
     step = step_to_take(view)
     cells = {step.cell: _status(rows[step.id], now)} if step else {}
     has_heartbeat = Heartbeat.objects.filter(at__gte=now - timedelta(seconds=policy.silent_s)).exists()
-    return DeployerSnapshot(view, cells, now, policy, blind=not has_heartbeat)
+    return DeployerSnapshot(view, cells, now, policy, since, blind=not has_heartbeat)
 
 
 def lease_of(step: RolloutStep) -> Lease | None:
@@ -101,7 +104,7 @@ def _status(step: RolloutStep, now: datetime) -> CellStatus:
         missing=quietest if silent_s > FRESH_S else "",
         silent_s=silent_s,
         lane_restarts=max((len(known) - 1 for known in step.lanes.values()), default=0),
-        failed_requests=_failed_requests(step) if step.cell_id == INGEST_GROUP else 0,
+        in_series=len(silences) if step.cell_id == INGEST_GROUP else 1,
         found=msgspec.convert(step.found, CellErrorRate),
     )
 
@@ -113,9 +116,19 @@ def _interlocks(step: RolloutStep, now: datetime) -> tuple[Refusal | None, str]:
     if step.cell.is_asleep:
         return Refusal("cell-asleep", f"cell {step.cell_id} is asleep and is woken first", "when it is awake"), ""
     state = cell_states(now, [step.cell_id])[step.cell_id]
-    refusal = refusal_of("deploy", state, repairs=step.rollout.is_repair)
+    refusal = refusal_of("deploy", state, repairs=step.rollout.is_repair) or _missing_replica(step, now)
     occupied = refusal_of("deploy", state, protective=True)
     return refusal, occupied.why if occupied else ""
+
+
+def _missing_replica(step: RolloutStep, now: datetime) -> Refusal | None:
+    """Return why ingest is not stable, on which the Observer gives no verdict; None if it is, or for a repair."""
+    if step.cell_id != INGEST_GROUP or step.rollout.is_repair:
+        return None
+    fresh = Heartbeat.objects.filter(cell="", state="running", at__gte=now - timedelta(seconds=FRESH_S))
+    running = set(fresh.values_list("writer", flat=True))
+    missing = next((writer for writer in wanted(step.cell) if writer not in running), "")
+    return Refusal("cell-unstable", f"{missing} does not run", "when it runs") if missing else None
 
 
 def _silences(step: RolloutStep, now: datetime) -> dict[str, float]:
@@ -123,7 +136,3 @@ def _silences(step: RolloutStep, now: datetime) -> dict[str, float]:
     running = [beat for beat in heartbeats_of(step) if beat.state == "running"]
     silences = {beat.writer: (now - beat.at).total_seconds() for beat in running}
     return {writer: silences.get(writer, inf) for writer in wanted(step.cell, is_canary=step.is_canary)}
-
-
-def _failed_requests(step: RolloutStep) -> int:
-    return max((beat.body.get("failed_requests", 0) for beat in heartbeats_of(step)), default=0)

@@ -9,13 +9,14 @@ from celery import shared_task
 from controlplane.deployer.act import act, remember
 from controlplane.deployer.decide import AnnotateStep, decide
 from controlplane.deployer.snapshot import RolloutPolicy
-from controlplane.deployer.snapshot_queries import take_snapshot
+from controlplane.deployer.snapshot_queries import LONG_AGO, take_snapshot
 from controlplane.locks import alone
 from controlplane.settings import control_settings
 from mgmt.models import Rollout, RolloutStep
 
 ROUNDS: Final = 8  # a rollout takes two steps at most between two waits: more would be a flapping decision
 LOCK: Final = "deployer.tick"
+STARTED_AT: Final = datetime.now(UTC)
 UNDER_WAY: Final = (RolloutStep.State.STARTING, RolloutStep.State.WATCHING, RolloutStep.State.RETURNING)
 
 
@@ -32,7 +33,7 @@ def tick() -> str:
 
 
 def _run() -> str:
-    return ", ".join(rounds(_policy(), datetime.now(UTC)))
+    return ", ".join(rounds(_policy(), datetime.now(UTC), STARTED_AT))
 
 
 def _policy() -> RolloutPolicy:
@@ -40,15 +41,18 @@ def _policy() -> RolloutPolicy:
     return RolloutPolicy(up_s=settings.rollout_up_s, watch_s=settings.rollout_watch_s)
 
 
-def rounds(policy: RolloutPolicy, now: datetime) -> Iterator[str]:
-    """Act on the open rollout until only waiting is left; yield the name of each action."""
+def rounds(policy: RolloutPolicy, now: datetime, since: datetime = LONG_AGO) -> Iterator[str]:
+    """Act on the open rollout until only waiting is left; yield the name of each action.
+
+    `since`: when this control plane started (controlplane.deployer.snapshot).
+    """
     for _ in range(ROUNDS):
         rollout = Rollout.objects.filter(state__in=Rollout.OPEN).first()
         if rollout is None:
             return
         for step in rollout.steps.select_related("cell").filter(state__in=UNDER_WAY):
             remember(step, now)
-        actions = decide(take_snapshot(rollout, now, policy))
+        actions = decide(take_snapshot(rollout, now, policy, since))
         for action in actions:
             act(action, now)
             yield type(action).__name__

@@ -9,7 +9,6 @@ import structlog
 from django.db import transaction
 from django.db.models import F, QuerySet
 from msgspec import Struct
-from msgspec.structs import replace
 
 from controlplane.compute.port import Compute, ComputeError, DesiredApplication
 from controlplane.control_topic import ControlTopic
@@ -42,7 +41,7 @@ from controlplane.topics import (
 from dataplane.names import QUERY_INPUTS, Purpose
 from dataplane.spec import TopicDestination
 from dataplane.tables.records import DestinationRecord, Record
-from mgmt.cells.queries.cells import generation_of, passed_at
+from mgmt.cells.queries.cells import generation_of, passed_at, shape_of
 from mgmt.models import Cell, ControlAction, Pipe, PipeRevision, Ramp, Topic
 from mgmt.pipes.services.revisions import RevisionState
 from mgmt.pipes.topics import TopicPlan, TopicShape, cell_plans, output_plan
@@ -162,7 +161,7 @@ def ensure_cell_topics(effects: Effects, *, cell: str) -> None:
     release gets its missing topics in the same way.
     """
     generation = generation_of(cell)
-    plans = cell_plans(cell, generation, _shape_of(cell, effects.settings.topics))
+    plans = cell_plans(cell, generation, shape_of(cell, effects.settings.topics))
     bound = {topic.name: topic for topic in Topic.objects.filter(cell=cell)}
     found = effects.topics.ensure(plan for plan in plans.values() if plan.name not in bound)
     found |= effects.topics.find(bound)
@@ -182,12 +181,6 @@ def ensure_cell_topics(effects: Effects, *, cell: str) -> None:
         log.warning("topics wait for lanes to end", cell=cell, reason=str(exc))
         return
     _bind(cell, generation, {purpose: found[plan.name] for purpose, plan in plans.items() if plan.name not in bound})
-
-
-def _shape_of(cell: str, shape: TopicShape) -> TopicShape:
-    """Return the shape of the cell's topics, which has its own number of partitions if staff chose one."""
-    partitions = Cell.objects.values_list("partitions", flat=True).get(id=cell)
-    return shape if partitions is None else replace(shape, partitions=partitions)
 
 
 def _replaced(bound: dict[str, Topic], found: dict[str, ExistingTopic]) -> str:

@@ -43,6 +43,7 @@ async def serve(name: str) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     await server.start(settings.ingest_host, settings.ingest_port)
+    replica.serves = True
     await stopped.wait()
     await server.drain(DRAIN_S)
     return 0 if await replica.stop() else 1

@@ -59,7 +59,6 @@ class IngestApp:
         self._most = replica.settings.max_event_bytes
         self._web_url = replica.settings.web_url
         self._receipts = f"{self._web_url}/receipts/"
-        self.answers: Counter[int] = Counter()  # by status: events, webhooks, and refusals of other requests
 
     async def __call__(self, request: Request) -> None:
         """Handle one request; every error is problem+json. Raises ClientGoneError."""
@@ -67,10 +66,10 @@ class IngestApp:
         try:
             if head.path == EVENTS_PATH and head.method == "POST":
                 status = await self._events(request)
-                self.answers[status] += 1
+                self._replica.responses[status] += 1
             elif head.path.startswith(WEBHOOK_PATH):
                 status = await self._webhook(request)
-                self.answers[status] += 1
+                self._replica.responses[status] += 1
             else:
                 self._probe(request)
         except EventRejectedError as refusal:
@@ -79,7 +78,6 @@ class IngestApp:
             raise
         except Exception:
             log.exception("request failed")
-            self._replica.note_failed()
             error = EventRejectedError(500, "internal", "the event was not stored; retry later")
             request.respond(error.status, *self._refused(error))
 
@@ -89,7 +87,7 @@ class IngestApp:
 
     def readings(self) -> Iterator[MetricReading]:
         """Yield the number of responses by status."""
-        for status, count in self.answers.copy().items():
+        for status, count in self._replica.responses.copy().items():
             yield MetricReading("penstock_ingest_answers_total", count, (str(status),))
 
     def _probe(self, request: Request) -> None:
@@ -268,7 +266,7 @@ class IngestApp:
 
     def _refused(self, refusal: EventRejectedError) -> tuple[ResponseHeaders, bytes]:
         """Count a refusal and return headers and body of its response."""
-        self.answers[refusal.status] += 1
+        self._replica.responses[refusal.status] += 1
         headers = [PROBLEM, *refusal.headers]
         if refusal.retry_after_s:
             headers.append(("retry-after", str(refusal.retry_after_s)))

@@ -95,7 +95,8 @@ class IngestReplica:
         self.meters = TenantMeters(self.table, settings.quotas, settings.in_flight_bytes)
         self._peers = PeerReader(settings.kafka, name, self.meters)
         self._waiting = 0  # requests in progress
-        self._failed_requests = 0
+        self.responses: Counter[int] = Counter()  # by status: events, webhooks, and refusals of other requests
+        self.serves = False  # the HTTP server listens
         self._events: Counter[str] = Counter()  # by outcome
         self._background: list[asyncio.Task[None]] = []
 
@@ -177,10 +178,6 @@ class IngestReplica:
         self._usage.refuse(pipe, 1, REFUSED_EFFORT)
         self._events["over-quota"] += 1
 
-    def note_failed(self) -> None:
-        """Count a request that ended with an unexpected exception."""
-        self._failed_requests += 1
-
     def note_rejected(self, route: SourceRoute, refusal: EventRejectedError, now_us: int, body: bytes | None) -> None:
         """Count a request that is refused as a whole; `body` is None if it was not read."""
         self._rejections.note(route, refusal, now_us, body)
@@ -254,7 +251,7 @@ class IngestReplica:
         troubles = (self._producer.trouble, self._recorder.trouble, self._reporter.trouble, self._files.trouble)
         dropped = self._tracing.dropped if self._tracing is not None else 0
         self._pulse.beat(
-            "running",
+            "running" if self.serves else "starting",
             self.table.offset,
             unsettled=self._writer.unsettled,
             detail="; ".join(filter(None, troubles)),
@@ -262,7 +259,7 @@ class IngestReplica:
             failing_files=self._files.failing,
             taken=self.meters.publish_use(),
             release=self.settings.release,
-            failed_requests=self._failed_requests,
+            responses={str(status): count for status, count in self.responses.items()},
         )
 
     async def _every(self, seconds: float) -> None:

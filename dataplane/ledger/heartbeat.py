@@ -33,8 +33,8 @@ class HeartbeatRecord(Struct, frozen=True):
     dropped_spans: int = 0  # of traces, since the process started
     failing_files: int = 0  # kinds of files that the process runs without: the disk is full, read-only, or gone
     held_pipes: int = 0  # of a process lane: pipes held because a plan, salt, table or topic is missing
-    release: str = ""  # of ingest: the release that it was started with; "" if it was started without one
-    failed_requests: int = 0  # of ingest: requests that it answered with 500 since it started
+    release: str = ""  # of ingest: the release that it runs; "" if it runs installed code
+    responses: dict[str, int] = {}  # of ingest: number of responses by status since it started
     taken: dict[str, tuple[float, float]] = {}  # of ingest, by tenant: events and bytes per second since the last one
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+import dataplane
 from dataplane.addresses import DEFAULT_INGEST, DEFAULT_KAFKA, DEFAULT_WEB, INGEST_PORT
 from dataplane.kafka_settings import kafka_settings
 from dataplane.names import RELEASE_VARIABLE
@@ -88,7 +89,7 @@ def settings_from(env: Mapping[str, str] = os.environ) -> DataPlaneSettings:
         ),
         quotas=parse_quotas(env.get("PENSTOCK_QUOTAS", "")),
         in_flight_bytes=int(env.get("PENSTOCK_IN_FLIGHT_BYTES", str(256 * MIB))),
-        release=env.get(RELEASE_VARIABLE, ""),
+        release=_running_release(env.get(RELEASE_VARIABLE, "")),
         fields=_fields_mode(env.get("PENSTOCK_FIELDS", "values")),
         dead_percent=int(env.get("PENSTOCK_DEAD_PERCENT", "50")),
         dead_least=int(env.get("PENSTOCK_DEAD_LEAST", "100")),
@@ -106,6 +107,11 @@ def _state_partitions(text: str) -> int:
     if text not in map(str, STATE_PARTITIONS):
         raise ValueError(f"PENSTOCK_STATE_PARTITIONS: needs 1, 2 or 4, or empty to keep them, got {text}")
     return int(text)
+
+
+def _running_release(release: str) -> str:
+    """Return the release if the data plane was imported from it: without its file, Python imports installed code."""
+    return release if release and release in str(dataplane.__file__) else ""
 
 
 def _event_bytes(text: str) -> int:

@@ -16,6 +16,11 @@ class Migration(migrations.Migration):
             name='one_step_per_cell',
         ),
         migrations.AddField(
+            model_name='release',
+            name='for_ingest',
+            field=models.BooleanField(db_default=False, default=False, help_text='True if its ingest replicas report which release they run.'),
+        ),
+        migrations.AddField(
             model_name='cell',
             name='canary',
             field=models.ForeignKey(blank=True, help_text='Release that only the first replica of ingest runs.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='mgmt.release'),

@@ -21,8 +21,7 @@ class CellIn:
 
     Attributes:
         name (str): 1 to 16 lower-case letters and digits, starting with a letter.
-        partitions (int | None | Unset): 1 to 256 partitions of its topics, fixed from then on. Null: the installation's
-            default.
+        partitions (int | None | Unset): Partitions of its topics, fixed from then on. Null: the installation's default.
     """
 
     name: str

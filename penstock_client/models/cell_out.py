@@ -31,7 +31,7 @@ class CellOut:
         lanes (CellOutLanes): Desired number of lanes, by kind.
         heard (CellOutHeard): Processes with a heartbeat in the last 10 s, by kind.
         pipes (int): Number of pipes.
-        partitions (int | None): Partitions of its topics; null: the installation's default.
+        partitions (int | None): Partitions of its topics; null: the installation's default, until they are created.
         dedicated_to (None | str): The only tenant whose pipes are placed on the cell; null: all tenants.
         sleeps_after_s (int | None): Seconds without work after which the cell sleeps; null: never.
         asleep (bool): True if no lane runs until the next message arrives.

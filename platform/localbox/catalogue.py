@@ -11,12 +11,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from controlplane.compute.files import ComputeFiles, DesiredReplicas, StateFileError
-from controlplane.compute.installed import foreign_path, installed_root
+from controlplane.compute.installed import INSTALLED_VARIABLE, foreign_path, installed_root
 from controlplane.compute.releases import ReleaseError, ReleaseStore
 from controlplane.kafka_access.acls import KafkaRole, role_user
 from dataplane.mirror.clusters import STANDBY
 from dataplane.names import RELEASE_VARIABLE, replica_name
 from dataplane.spec.kafka_security import VARIABLE
+from localbox.errors import BoxError
 from localbox.probes import http_ready, tcp_ready
 from localbox.program import Program, StartStage
 from localbox.services.kafka import kafka, tls_of
@@ -132,6 +133,7 @@ def _control(settings: BoxSettings) -> list[Program]:
             StartStage.CONTROL,
             (*celery, "worker", "-l", "warning", *worker),
             after=(*ready, "redis", "kafka"),
+            env={INSTALLED_VARIABLE: _installed_release(settings.var)},
         ),
         Program("beat", StartStage.CONTROL, (*celery, "beat", "-l", "warning", *beat), after=(*ready, "redis")),
         Program("observer", StartStage.CONTROL, _manage("observe"), after=(*ready, "kafka")),
@@ -192,30 +194,39 @@ def _mirror(settings: BoxSettings) -> list[Program]:
 
 
 def _replicas_at_start(settings: BoxSettings) -> list[Program]:
-    """Return the replicas that start with the box: the least number, of the release that was requested last.
-
-    They are of the installed code if that has changed since: its packages may not fit the earlier release. None is a
-    canary: a release that does not start would stop the start of the box.
-    """
+    """Return the replicas that start with the box: the least number, of the desired releases."""
     with contextlib.suppress(StateFileError, ReleaseError):
-        desired = ComputeFiles(settings.var).replicas()
-        if desired and desired.installed == _installed_release(settings.var):
-            return _replicas_of(settings, DesiredReplicas(replicas_least(), desired.release))
+        if desired := _desired_replicas(settings):
+            return _replicas_of(settings, replace(desired, count=replicas_least()))
     return _replicas_of(settings, DesiredReplicas(replicas_least()))
 
 
 def replicas(settings: BoxSettings, names: Sequence[str] = ()) -> list[Program] | None:
-    """Return the desired replicas of ingest (controlplane.compute.files).
+    """Return the desired replicas of ingest; None if none were requested, or if the box runs only other programs.
 
-    None if none were requested, if their release cannot be read, or if the box runs only other programs.
+    Raises BoxError if the request, or the file of a release, cannot be read or was changed after the build.
     """
-    if names and "ingest-1" not in names:
+    if names and replica_name(1) not in names:
         return None
-    with contextlib.suppress(StateFileError, ReleaseError):
-        if (desired := ComputeFiles(settings.var).replicas()) is not None:
-            wanted = [_with_kafka_role(settings, program) for program in _replicas_of(settings, desired)]
-            return [without_others(program, frozenset(names)) for program in wanted] if names else wanted
-    return None
+    try:
+        if (desired := _desired_replicas(settings)) is None:
+            return None
+        wanted = [_with_kafka_role(settings, program) for program in _replicas_of(settings, desired)]
+    except (StateFileError, ReleaseError) as exc:
+        raise BoxError(str(exc)) from exc
+    return [without_others(program, frozenset(names)) for program in wanted] if names else wanted
+
+
+def _desired_replicas(settings: BoxSettings) -> DesiredReplicas | None:
+    """Return the requested replicas (controlplane.compute.files), or None.
+
+    They are of the installed code if that has changed since the request: its packages may not fit another release.
+    Raises StateFileError.
+    """
+    desired = ComputeFiles(settings.var).replicas()
+    if desired and desired.installed != _installed_release(settings.var):
+        return DesiredReplicas(desired.count)
+    return desired
 
 
 def _replicas_of(settings: BoxSettings, desired: DesiredReplicas) -> list[Program]:
@@ -225,11 +236,12 @@ def _replicas_of(settings: BoxSettings, desired: DesiredReplicas) -> list[Progra
 def replica(settings: BoxSettings, number: int, release: str = "") -> Program:
     """Return one replica of ingest; all replicas listen on one port. `release`: "" for that of the installed code.
 
-    Its name is stable: the next process of that name reports the ACKs that this one could not report.
-    Raises ReleaseError if the release is absent or was changed after the build.
+    Its name is stable: the next process of that name reports the ACKs that this one could not report. A release that
+    was rolled out may be bad, so it does not stop the start of the box. Raises ReleaseError.
     """
     name, url = replica_name(number), settings.env["PENSTOCK_INGEST_URL"]
-    release = release or _installed_release(settings.var)
+    installed = _installed_release(settings.var)
+    release = release or installed
     metrics_number = SHOWN.index(replica_name(1)) + number - 1
     return Program(
         name,
@@ -240,6 +252,7 @@ def replica(settings: BoxSettings, number: int, release: str = "") -> Program:
         probe=_http_probe(url, expected_replica(name)),
         port=settings.ports["PENSTOCK_INGEST_PORT"],
         stop_grace_s=30.0,
+        patient=release != installed,
     )
 
 
@@ -254,13 +267,26 @@ def _release_env(settings: BoxSettings, release: str) -> dict[str, str]:
 
     PYTHONSAFEPATH: else Python searches the working directory first, which may contain another data plane.
     """
-    path = [str(_archive(settings.var, release)), *foreign_path(settings.env["PYTHONPATH"])]
+    path = [str(_archive(settings.var, release)), *_path_without_data_plane(settings.env["PYTHONPATH"])]
     return {RELEASE_VARIABLE: release, "PYTHONPATH": os.pathsep.join(path), "PYTHONSAFEPATH": "1"}
 
 
 @cache
+def _path_without_data_plane(path: str) -> list[str]:
+    """Return the entries without a data plane; read once, because a checkout may be exchanged while the box runs."""
+    return foreign_path(path)
+
+
 def _archive(var: Path, release: str) -> Path:
-    """Return the release's file, checked once: the supervisor asks twice a second."""
+    """Return the release's file. It is read again only if it was modified: the supervisor asks twice a second.
+
+    Raises ReleaseError.
+    """
+    return _checked_archive(var, release, ReleaseStore(var).modified_ns(release))
+
+
+@cache
+def _checked_archive(var: Path, release: str, _modified_ns: int) -> Path:
     return ReleaseStore(var).archive(release)
 
 

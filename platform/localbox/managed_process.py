@@ -50,7 +50,7 @@ class ManagedProcess:
         self._began = 0.0
         self._next = 0.0
         self._failures = 0
-        self._was_ready = patient
+        self._was_ready = patient or program.patient
         self._ending = False
 
     @property

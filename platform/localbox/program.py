@@ -29,6 +29,7 @@ class Program(Struct, frozen=True):
     probe:        called repeatedly after the start until it returns None
     stop_signal:  the signal that asks for an orderly exit
     stop_grace_s: seconds that this exit may take
+    patient:      the box starts without it if it does not become ready, and it is restarted for ever
     """
 
     name: str
@@ -45,6 +46,7 @@ class Program(Struct, frozen=True):
     port: int | None = None
     stop_signal: int = signal.SIGTERM
     stop_grace_s: float = 10.0
+    patient: bool = False
 
 
 def in_order(programs: Sequence[Program]) -> list[Program]:

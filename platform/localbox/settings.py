@@ -223,10 +223,10 @@ VARIABLES: Final = (
     Variable(
         "PENSTOCK_ROLLOUT_UP_S",
         "75",
-        "seconds within which a cell's lanes must report from a new release, or it is rolled back",
+        "seconds within which a cell's lanes, or a replica of ingest, must report from a new release",
     ),
     Variable(
-        "PENSTOCK_ROLLOUT_WATCH_S", "90", "seconds for which a cell with a new release is watched before the next one"
+        "PENSTOCK_ROLLOUT_WATCH_S", "90", "seconds for which a cell with a new release is watched before the next step"
     ),
     Variable(
         "PENSTOCK_ADMISSION_ABOVE",

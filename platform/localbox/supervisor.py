@@ -61,11 +61,12 @@ class Supervisor:
     ) -> None:
         """Run programs.
 
-        desired_replicas: returns the programs of ingest, whose number and releases change; None keeps them
+        desired_replicas: returns the programs of ingest, whose number and releases change; None and BoxError keep them
         """
         self._settings = settings
         self._desired_replicas = desired_replicas
         self._look_again = 0.0
+        self._reported = ""
         self._say = say or _print
         self._pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="probe")
         self._running = [self._new(program) for program in in_order(programs)]
@@ -103,7 +104,7 @@ class Supervisor:
             if self._step():
                 self._write()
             if self._ready_s is None:
-                if all(one.is_up for one in self._running):
+                if all(one.is_up or one.program.patient for one in self._running):
                     self._ready_s = time.monotonic() - self._began
                     self._write()
                     self._say(f"ready in {self._ready_s:.1f} s")
@@ -122,7 +123,12 @@ class Supervisor:
         if time.monotonic() < self._look_again:
             return
         self._look_again = time.monotonic() + FOLLOW_S
-        if (desired_programs := self._desired_replicas()) is None:
+        try:
+            desired_programs = self._desired_replicas()
+        except BoxError as exc:
+            self._report_once(f"penstock: ingest replicas stay as they are: {exc}")
+            return
+        if desired_programs is None:
             return
         wanted = {program.name: program for program in desired_programs}
         running = {one.program.name for one in self._running}
@@ -131,8 +137,13 @@ class Supervisor:
         for one in replicas:
             if one.program.name not in wanted:
                 one.end()
-        if self._ready_s is not None and (outdated := next_outdated(replicas, wanted)):
+        if outdated := next_outdated(replicas, wanted):
             outdated.replace(wanted[outdated.program.name])
+
+    def _report_once(self, text: str) -> None:
+        if text != self._reported:
+            self._reported = text
+            self._say(text)
 
     def _step(self) -> bool:
         self._follow()

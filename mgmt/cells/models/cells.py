@@ -1,12 +1,14 @@
 """Models of cells, their topics and heartbeats: the desired state, and the state that processes report."""
 
-from typing import Any
+from typing import Any, Final
 
 from django.db import models
 from django.db.models import Q, QuerySet
 
 from dataplane.names import INGEST_GROUP
 from mgmt.cells.models.releases import Release
+
+MOST_PARTITIONS: Final = 256  # of each topic of a cell; a lane that reads 100 is slow (docs/sizing.md)
 
 
 def default_lanes() -> dict[str, Any]:

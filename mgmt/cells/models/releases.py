@@ -12,6 +12,9 @@ class Release(models.Model):
     """
 
     id = models.CharField(primary_key=True, max_length=16)
+    for_ingest = models.BooleanField(
+        default=False, db_default=False, help_text="True if its ingest replicas report which release they run."
+    )
     wire = models.PositiveSmallIntegerField()
     note = models.CharField(max_length=200, blank=True, help_text="Note of the person or program that registered it.")
     registered_at = models.DateTimeField()

@@ -10,12 +10,25 @@ from datetime import timedelta
 from typing import Final
 
 from django.db.models import Max, Q, QuerySet
+from msgspec.structs import replace
 
 from dataplane.names import is_replay
-from mgmt.models import Pipe, PipeMigration, Replay, SettledOffset, Topic
+from mgmt.models import Cell, Pipe, PipeMigration, Replay, SettledOffset, Topic
+from mgmt.pipes.topics import TopicShape
 
 FOR_EVER: Final = 1 << 62
 SETTLING: Final = timedelta(minutes=2)  # a message's bucket may be one minute ahead of the clock
+
+
+def partitions_of(cell: str) -> int | None:
+    """Return the partitions of a cell's topics; None if the default of the installation will apply to them."""
+    bound = Topic.objects.filter(cell=cell, purpose="ingest").values_list("partitions", flat=True).first()
+    return bound or Cell.objects.values_list("partitions", flat=True).get(id=cell)
+
+
+def shape_of(cell: str, shape: TopicShape) -> TopicShape:
+    """Return the shape of the cell's topics, which has its own number of partitions."""
+    return replace(shape, partitions=partitions_of(cell) or shape.partitions)
 
 
 def cells_of(pipes: Iterable[str]) -> Mapping[str, set[str]]:

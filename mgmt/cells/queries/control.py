@@ -9,7 +9,7 @@ from django.db.models import Count, F, Q, QuerySet
 from msgspec import Struct
 
 from mgmt.cells.history import History, folded
-from mgmt.models import Cell, CellVerdict, ControlAction, Controller, Heartbeat, Lease, Pause, Pipe
+from mgmt.models import Cell, CellVerdict, ControlAction, Controller, Heartbeat, Lease, Pause, Pipe, Topic
 
 MOST_READ: Final = 1_000  # entries that one page of a history may fold
 MOST_LINES: Final = 100
@@ -31,7 +31,11 @@ class ControllerSummary(Struct, frozen=True):
 
 
 class CellSummary(Struct, frozen=True):
-    """Cell as lists show it. `heard`: number of processes with a heartbeat within HEARTBEAT_MAX_AGE, by kind."""
+    """Cell as lists show it.
+
+    heard:      number of processes with a heartbeat within HEARTBEAT_MAX_AGE, by kind
+    partitions: of its topics; None if the default of the installation will apply to them
+    """
 
     cell: Cell
     verdict: CellVerdict | None
@@ -39,6 +43,7 @@ class CellSummary(Struct, frozen=True):
     pauses: Sequence[Pause]
     pipes: int
     heard: Mapping[str, int]
+    partitions: int | None
 
     @property
     def lanes(self) -> list[tuple[str, int, int]]:
@@ -72,11 +77,12 @@ def controller_lines(now: datetime) -> list[ControllerSummary]:
 
 
 def cell_lines(now: datetime) -> list[CellSummary]:
-    """Return every cell, by id; six queries for any number of cells."""
+    """Return every cell, by id; seven queries for any number of cells."""
     verdicts = {row.cell_id: row for row in CellVerdict.objects.all()}
     leases = {row.cell_id: row for row in held_leases(now)}
     pauses = list(open_pauses(now))
     placed = dict(Pipe.objects.exclude(cell=None).order_by().values_list("cell_id").annotate(Count("id")))
+    partitions = dict(Topic.objects.filter(purpose="ingest").values_list("cell", "partitions"))
     heard: dict[str, Counter[str]] = defaultdict(Counter)
     for cell, kind in Heartbeat.objects.filter(at__gt=now - HEARTBEAT_MAX_AGE).values_list("cell", "kind"):
         heard[cell][kind] += 1
@@ -87,6 +93,7 @@ def cell_lines(now: datetime) -> list[CellSummary]:
             lease=leases.get(cell.id),
             pauses=[pause for pause in pauses if pause.cell_id in (None, cell.id)],
             pipes=placed.get(cell.id, 0),
+            partitions=partitions.get(cell.id, cell.partitions),
             heard=heard[cell.id],
         )
         for cell in Cell.objects.select_related("dedicated_to").order_by("id")

@@ -23,7 +23,7 @@ _COLOURS: Final = {
 
 
 class ReleaseSummary(Struct, frozen=True):
-    """Release with the cells whose rows name it; `elsewhere`: some cell has another release."""
+    """Release with the cells, and ingest, whose rows name it; `elsewhere`: some have another release."""
 
     row: Release
     cells: Sequence[str]
@@ -56,10 +56,13 @@ class RolloutSummary(Struct, frozen=True):
 
 def release_lines() -> list[ReleaseSummary]:
     """Return the NEWEST releases, newest first; two queries."""
-    has = dict(Cell.with_ingest.exclude(release=None).order_by("id").values_list("id", "release_id"))
+    rows = Cell.with_ingest.exclude(release=None).order_by("id").values_list("id", "release_id", "canary_id")
+    has = {cell: release for cell, release, _ in rows}
+    canaries = {canary: f"{cell} (first replica)" for cell, _, canary in rows if canary}
     lines = []
     for row in Release.objects.order_by("-registered_at", "id")[:NEWEST]:
         cells = [cell for cell, release in has.items() if release == row.id]
+        cells += [canaries[row.id]] if row.id in canaries else []
         lines.append(ReleaseSummary(row, cells, len(cells) < len(has)))
     return lines
 

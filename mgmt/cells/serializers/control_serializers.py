@@ -4,6 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from mgmt.cells.models.cells import MOST_PARTITIONS
 from mgmt.models import CellVerdict, ControlAction, Controller
 from mgmt.web.parsers import StrictSerializer
 from mgmt.web.serializers import PageOut
@@ -69,9 +70,7 @@ class CellOut(serializers.Serializer[Any]):
     )
     pipes = serializers.IntegerField()
     partitions = serializers.IntegerField(
-        source="cell.partitions",
-        allow_null=True,
-        help_text="Partitions of its topics; null: the installation's default.",
+        allow_null=True, help_text="Partitions of its topics; null: the installation's default, until they are created."
     )
     dedicated_to = serializers.CharField(
         source="cell.dedicated_to_id",
@@ -98,10 +97,12 @@ class CellIn(StrictSerializer):
         max_length=20, help_text="1 to 16 lower-case letters and digits, starting with a letter."
     )
     partitions = serializers.IntegerField(
+        min_value=1,
+        max_value=MOST_PARTITIONS,
         required=False,
         allow_null=True,
         default=None,
-        help_text="1 to 256 partitions of its topics, fixed from then on. Null: the installation's default.",
+        help_text="Partitions of its topics, fixed from then on. Null: the installation's default.",
     )
 
 

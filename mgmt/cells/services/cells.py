@@ -9,12 +9,12 @@ import structlog
 from django.db import IntegrityError, transaction
 
 from mgmt.audit.services import record
+from mgmt.cells.models.cells import MOST_PARTITIONS
 from mgmt.cells.services.control import note
 from mgmt.errors import InvalidValue
 from mgmt.models import Cell, ControlAction, Pipe, Tenant, User
 
 NAME: Final = re.compile(r"[a-z][a-z0-9]{0,15}")  # part of the names of topics, groups and pods
-MOST_PARTITIONS: Final = 256  # of each topic; lanes with more than 100 each are slow (docs/sizing.md)
 SOONEST_S: Final = 60
 LATEST_S: Final = 3_600  # the Autoscaler's samples reach back for two hours
 log = structlog.get_logger(__name__)

@@ -5,6 +5,7 @@ from typing import Final
 
 from django.db import transaction
 
+from mgmt.cells.queries.cells import partitions_of
 from mgmt.cells.services.cells import add_cell, keep_cell_for
 from mgmt.cells.services.pipe_migrations import request_migration
 from mgmt.models import Cell, Pipe, PipeMigration, User
@@ -24,7 +25,8 @@ def move_to_own_cell(*, pipe: Pipe, reason: str, by: User, now: datetime) -> Pip
     free = Cell.objects.filter(dedicated_to=pipe.tenant_id).exclude(id__in=used).exclude(id__in=coming)
     target = free.order_by("id").first()
     if target is None:
-        added = add_cell(name=_free_name(), by=by, now=now, why=reason)
+        partitions = partitions_of(str(pipe.cell_id)) if pipe.cell_id else None
+        added = add_cell(name=_free_name(), by=by, now=now, why=reason, partitions=partitions)
         target = keep_cell_for(cell=added, tenant=pipe.tenant, sleeps_after_s=None, by=by, now=now)
     return request_migration(pipe=pipe, target=target, reason=reason, by=by, now=now)
 

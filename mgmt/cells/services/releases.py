@@ -17,16 +17,17 @@ LONGEST: Final = 200
 log = structlog.get_logger(__name__)
 
 
-def register_release(*, release: str, wire: int, about: str, now: datetime) -> Release:
+def register_release(*, release: str, wire: int, about: str, now: datetime, for_ingest: bool = False) -> Release:
     """Register a build. Only cells without a release get it at once, because nothing runs there yet. Safe to repeat.
 
+    `for_ingest`: its ingest replicas report which release they run.
     Raises InvalidValue for a note that is too long.
     """
     if len(about) > LONGEST:
         raise InvalidValue("note", f"needs at most {LONGEST} characters, got {len(about)}")
     with transaction.atomic():
         row, made = Release.objects.get_or_create(
-            id=release, defaults={"wire": wire, "note": about, "registered_at": now}
+            id=release, defaults={"wire": wire, "note": about, "registered_at": now, "for_ingest": for_ingest}
         )
         first = Cell.objects.filter(release=None).update(release=row)
     if made or first:
@@ -34,17 +35,22 @@ def register_release(*, release: str, wire: int, about: str, now: datetime) -> R
     return row
 
 
-def give_to_ingest(*, release: Release) -> None:
-    """Give ingest a release at once, unless a rollout is in progress. Call it while no replica runs."""
-    if not Rollout.objects.filter(state__in=Rollout.OPEN).exists():
-        Cell.with_ingest.filter(id=INGEST_GROUP, release__isnull=False).update(release=release, canary=None)
+@transaction.atomic
+def give_to_ingest(*, release: Release, now: datetime) -> None:
+    """Give ingest a release without a rollout, and take it out of an open one. Call it while no replica runs."""
+    rows = Cell.with_ingest.filter(id=INGEST_GROUP, release__isnull=False).exclude(release=release, canary=None)
+    if rows.update(release=release, canary=None):
+        RolloutStep.objects.filter(cell=INGEST_GROUP, rollout__state__in=Rollout.OPEN).delete()
+        why, detail = "the box starts with newly installed code", {"release": release.id}
+        outcome = ControlAction.Outcome.DONE
+        note("deploy", "give-release", outcome=outcome, at=now, cell=INGEST_GROUP, reason=why, detail=detail)
 
 
 def request_rollout(*, release: Release, author: User | None, now: datetime, is_repair: bool = False) -> Rollout:
     """Request the rollout of a release to every cell that has another one, the cell with the fewest pipes first.
 
-    Ingest follows after the cells: first one replica, then all. Replicas that others run, such as Kubernetes, have no
-    release here.
+    Ingest follows after the cells: one replica first, except in a repair, then all. Replicas that others run, as on
+    Kubernetes, have no release here.
 
     is_repair: unstable cells get it too, because their release may be the cause
 
@@ -52,7 +58,7 @@ def request_rollout(*, release: Release, author: User | None, now: datetime, is_
     """
     cells = list(_cells_of_another(release).select_related("release"))
     if not cells:
-        raise NothingToRollOutError(f"Every cell already has release {release.id}.")
+        raise NothingToRollOutError(f"Every cell, and ingest, already has release {release.id}.")
     for cell in cells:
         _check_wire(release, cell)
     try:
@@ -77,7 +83,7 @@ def roll_back(*, rollout: Rollout, why: str, author: User | None, now: datetime)
 
 def _cells_of_another(release: Release) -> QuerySet[Cell]:
     """Return the cells with another release, in rollout order; ingest, if it has another, is the last."""
-    cells = Cell.with_ingest.exclude(release=release).exclude(release=None)
+    cells = (Cell.with_ingest if release.for_ingest else Cell.objects).exclude(release=release).exclude(release=None)
     return cells.annotate(size=Count("pipes"), is_ingest=Q(id=INGEST_GROUP)).order_by("is_ingest", "size", "id")
 
 
@@ -93,7 +99,7 @@ def _check_wire(release: Release, cell: Cell) -> None:
 
 def _store(release: Release, author: User | None, now: datetime, *, is_repair: bool) -> Rollout:
     rollout = Rollout.objects.create(release=release, author=author, created_at=now, is_repair=is_repair)
-    for number, (cell, is_canary) in enumerate(_steps(_cells_of_another(release)), start=1):
+    for number, (cell, is_canary) in enumerate(_steps(_cells_of_another(release), is_repair=is_repair), start=1):
         came_from = str(cell.release_id)
         RolloutStep.objects.create(
             rollout=rollout, number=number, cell=cell, is_canary=is_canary, came_from_id=came_from
@@ -102,10 +108,13 @@ def _store(release: Release, author: User | None, now: datetime, *, is_repair: b
     return rollout
 
 
-def _steps(cells: Iterable[Cell]) -> Iterator[tuple[Cell, bool]]:
-    """Yield the cell of each step, and whether only its first replica gets the release."""
+def _steps(cells: Iterable[Cell], *, is_repair: bool) -> Iterator[tuple[Cell, bool]]:
+    """Yield the cell of each step, and whether only its first replica gets the release.
+
+    A repair has no canary: the first replica may be the one that runs, and one that is down is replaced at once.
+    """
     for cell in cells:
-        if cell.lanes.get(INGEST_GROUP, 0) > 1:
+        if cell.lanes.get(INGEST_GROUP, 0) > 1 and not is_repair:
             yield cell, True
         yield cell, False
 

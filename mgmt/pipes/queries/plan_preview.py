@@ -10,7 +10,7 @@ from dataplane.plan.queries import needs_query
 from dataplane.spec import HttpDestination, PipeSpec, RemoteDestination, TopicDestination, beginning_of
 from mgmt.cells.placement import place
 from mgmt.cells.policies import placing_policy, ramp_policy, topic_shape
-from mgmt.cells.queries.cells import generation_of
+from mgmt.cells.queries.cells import generation_of, shape_of
 from mgmt.cells.queries.placement_inputs import placement_inputs
 from mgmt.models import AlertChannel, Cell, Pipe, PipeRevision, Tenant, Topic
 from mgmt.pipes.topics import TopicPlan, cell_plans, output_plan
@@ -161,9 +161,8 @@ def _topics(cell: str) -> list[TopicPreview]:
     if not cell:
         return []
     existing = set(Topic.objects.filter(cell=cell).values_list("name", flat=True))
-    return [
-        _line(plan, plan.name in existing) for plan in cell_plans(cell, generation_of(cell), topic_shape()).values()
-    ]
+    plans = cell_plans(cell, generation_of(cell), shape_of(cell, topic_shape()))
+    return [_line(plan, plan.name in existing) for plan in plans.values()]
 
 
 def _outputs(pipe: Pipe | None, spec: PipeSpec, known: set[str]) -> list[TopicPreview]:

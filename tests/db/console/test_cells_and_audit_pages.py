@@ -16,7 +16,7 @@ from mgmt.services import pause_controller
 from tests.db.console.truth import BrowserOf, go_live
 
 pytestmark = pytest.mark.django_db
-CELLS, CELL, AUDIT = 10, 16, 7
+CELLS, CELL, AUDIT = 11, 17, 7
 MakeCell = Callable[[str], Cell]
 
 

@@ -11,7 +11,7 @@ from controlplane.autoscaler.act import act, finish
 from controlplane.autoscaler.decide import DecisionMemory, LaneGroup, ScaleDecision, decide
 from controlplane.autoscaler.samples import ensure_groups, ensure_ingest, figures, groups_of, reporting
 from controlplane.compute.files import DesiredReplicas
-from controlplane.ingest_replicas import desired_replicas
+from controlplane.ingest_replicas import desired_replicas, ingest_row
 from controlplane.leases import acquire
 from dataplane.names import LANE_KINDS, GroupKind
 from mgmt.models import Cell, CellVerdict, ControlAction, Heartbeat, Lease, ScaleGroup, ScaleSample, User
@@ -232,15 +232,13 @@ class TestOfIngest:
         row = ScaleGroup.objects.get()
         assert (row.minimum, row.maximum, ingest.lanes) == (2, 6, {"ingest": 2})
 
-    def test_first_release_of_ingest_is_the_newest(self, ingest: Cell):
+    def test_first_release_of_ingest_is_that_of_the_installed_code(self, ingest: Cell):
         assert ingest.release_id is None
-        for number, release in enumerate(("0" * 16, "1" * 16)):
-            register_release(release=release, wire=1, about="", now=NOW + timedelta(seconds=number))
-        ensure_ingest(6)
-        assert desired_replicas(Cell.with_ingest.get()) == DesiredReplicas(2, "1" * 16)
-        register_release(release="2" * 16, wire=1, about="", now=NOW + timedelta(seconds=2))
-        ensure_ingest(6)
-        assert Cell.with_ingest.get().release_id == "1" * 16, "later ones are rolled out"
+        for release in ("0" * 16, "1" * 16, "2" * 16):
+            register_release(release=release, wire=1, about="", now=NOW)
+        for installed in ("1" * 16, "2" * 16):
+            ensure_ingest(6, installed)
+            assert desired_replicas(ingest_row()) == DesiredReplicas(2, "1" * 16), "later ones are rolled out"
 
     def test_busy_ingest_gets_more_replicas_under_a_lease(self, ingest: Cell):
         busy_ingest()

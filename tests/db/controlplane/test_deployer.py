@@ -12,7 +12,7 @@ from pyroaring import BitMap64
 from pytest_django import Settings
 
 from controlplane.autoscaler.samples import forget_ingest_release
-from controlplane.compute.files import DesiredReplicas
+from controlplane.compute.files import ComputeFiles, DesiredReplicas
 from controlplane.compute.releases import ReleaseStore
 from controlplane.deployer import act
 from controlplane.deployer.builds import publish_build, register_build
@@ -60,7 +60,7 @@ def later(seconds: float) -> datetime:
 
 
 def registered(id_: str, wire: int = 1) -> Release:
-    return register_release(release=id_, wire=wire, about="", now=NOW)
+    return register_release(release=id_, wire=wire, about="", now=NOW, for_ingest=True)
 
 
 @pytest.fixture
@@ -518,14 +518,72 @@ class TestIngest:
         rollout = Rollout.objects.get()
         assert (rollout.state, rollout.why) == ("rolled back", "ingest: ingest-1 did not start within 75 s")
 
-    @pytest.mark.parametrize(("count", "is_bad"), [(5, False), (6, True)])
-    def test_replica_that_answers_with_internal_errors_is_rolled_back(self, count: int, is_bad: bool):
+    @pytest.mark.parametrize(
+        ("before", "found", "why"),
+        [
+            ({"202": 10}, {"202": 4, "500": 5}, ""),
+            ({"202": 10}, {"202": 3, "500": 6}, "6 of its 9 responses were internal errors, 0.0% before"),
+            ({"202": 90, "500": 10}, {"202": 80, "500": 20}, ""),
+            (
+                {"202": 90, "500": 10},
+                {"202": 79, "500": 21},
+                "21 of its 100 responses were internal errors, 10.0% before",
+            ),
+            ({"202": 95, "400": 5}, {"202": 91, "400": 9}, ""),
+            ({"202": 95, "400": 5}, {"401": 45, "503": 5}, "100.0% of its requests were refused, 5.0% before"),
+            ({"202": 95, "400": 5}, {"401": 49}, ""),
+            ({}, {"401": 60}, ""),
+        ],
+    )
+    def test_replica_that_refuses_or_fails_more_requests_than_before_is_rolled_back(
+        self, before: dict[str, int], found: dict[str, int], why: str
+    ):
+        requested()
+        self.at(1, OLD, OLD, responses=before)
+        self.at(8, NEW, OLD)
+        assert ("ReverseRollout" in self.at(20, NEW, OLD, responses=found)) is bool(why)
+        assert Rollout.objects.get().why == (f"ingest: {why}" if why else "")
+
+    def test_step_does_not_start_while_a_replica_is_missing_except_in_a_repair(self):
+        requested()
+        beat("", "ingest-1", later(10), epoch=0, release=OLD)
+        assert list(rounds(POLICY, later(10))) == ["AnnotateStep"]
+        assert RolloutStep.objects.get(number=1).why == "ingest-2 does not run"
+        roll_back(rollout=Rollout.objects.get(), why="another one", author=None, now=later(11))
+        assert list(rounds(POLICY, later(11))) == ["FinishRollout"]
+        request_rollout(release=registered(NEW), author=None, now=later(12), is_repair=True)
+        assert [step.place for step in RolloutStep.objects.filter(rollout__state="running")] == ["ingest"]
+        beat("", "ingest-1", later(12), epoch=0, release=OLD)
+        assert next(rounds(POLICY, later(12))) == "StartStep"
+
+    def test_silence_during_a_restart_of_the_whole_box_is_not_blamed_on_the_release(self):
         requested()
         self.at(1, OLD, OLD)
         self.at(8, NEW, OLD)
-        assert ("ReverseRollout" in self.at(20, NEW, OLD, failed_requests=count)) is is_bad
-        why = "ingest: a replica answered 6 requests with an internal error"
-        assert Rollout.objects.get().why == (why if is_bad else "")
+        beat("", "ingest-2", later(60), epoch=0, release=OLD)
+        restarted = later(58)
+        assert "ReverseRollout" not in ", ".join(rounds(POLICY, later(60), restarted))
+        beat("", "ingest-2", later(132), epoch=0, release=OLD)
+        assert "ReverseRollout" not in ", ".join(rounds(POLICY, later(132), restarted))
+        beat("", "ingest-2", later(134), epoch=0, release=OLD)
+        assert "ReverseRollout" in ", ".join(rounds(POLICY, later(134), restarted))
+
+    def test_time_to_start_grows_with_the_number_of_replicas(self):
+        Cell.with_ingest.update(lanes={"ingest": 3})
+        self.beat(0, OLD, OLD, OLD)
+        requested()
+        for seconds, releases in ((1, (OLD, OLD, OLD)), (8, (NEW, OLD, OLD)), (99, (NEW, OLD, OLD))):
+            self.at(seconds, *releases)
+        assert self.desired() == DesiredReplicas(3, NEW)
+        assert "ReverseRollout" not in self.at(99 + 224, NEW, NEW, OLD)
+        assert "ReverseRollout" in self.at(99 + 226, NEW, NEW, OLD)
+        assert Rollout.objects.get().why == "ingest: ingest-3 did not start within 225 s"
+
+    def test_earlier_release_whose_replicas_do_not_report_it_is_rolled_out_without_ingest(self):
+        Cell.objects.create(id="c1", release_id=OLD)
+        earlier = register_release(release="2" * 16, wire=1, about="", now=NOW)
+        request_rollout(release=earlier, author=None, now=NOW)
+        assert [step.place for step in RolloutStep.objects.all()] == ["c1"]
 
     def test_replica_that_crashes_is_rolled_back(self):
         requested()
@@ -553,18 +611,22 @@ class TestIngest:
         assert isinstance(refusal, Refusal)
         assert refusal.kind == "cell-busy"
 
-    @pytest.mark.usefixtures("var")
-    def test_start_of_a_box_gives_ingest_the_installed_release_once(self):
+    def test_start_of_a_box_gives_ingest_newly_installed_code_at_once(self, var: Path):
+        requested()
         built = publish_build(box_starts=True)
         assert self.desired() == DesiredReplicas(2, built)
+        assert not RolloutStep.objects.exists(), "the open rollout leaves ingest alone"
+        assert ControlAction.objects.latest("id").action == "give-release"
         Cell.with_ingest.update(release=OLD)
-        assert publish_build() == built
-        assert self.desired() == DesiredReplicas(2, OLD), "a box that runs needs a rollout"
-        assert [step.place for step in RolloutStep.objects.all()] == ["ingest (first replica)", "ingest"]
-        roll_back(rollout=Rollout.objects.get(), why="bad", author=None, now=NOW)
-        self.at(1, OLD, OLD)
+        ComputeFiles(var).request_replicas(DesiredReplicas(2, OLD, installed=built))
         publish_build(box_starts=True)
-        assert self.desired() == DesiredReplicas(2, OLD), "it was rolled back for a reason"
+        assert self.desired() == DesiredReplicas(2, OLD), "it was rolled back, and the code has not changed since"
+
+    @pytest.mark.usefixtures("var")
+    def test_running_box_needs_a_rollout_for_newly_installed_code(self):
+        publish_build()
+        assert self.desired() == DesiredReplicas(2, OLD)
+        assert [step.place for step in RolloutStep.objects.all()] == ["ingest (first replica)", "ingest"]
 
     def test_one_replica_has_one_step(self):
         Cell.with_ingest.update(lanes={"ingest": 1})

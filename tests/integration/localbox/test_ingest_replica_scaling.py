@@ -1,6 +1,5 @@
 """Ingest replicas are added, removed and given releases by the supervisor under load: every ACK is in the ledger."""
 
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -17,6 +16,7 @@ from localbox.settings import ROOT
 from localbox.supervisor import living
 from localbox.testing import Box, box_of
 from localbox.testing_kafka import role_env
+from tests.support.changed_builds import changed
 from tests.support.cluster import Cluster, key_of
 from tests.support.ledger_checks import AuditReader, Whole
 from tests.support.patience import until
@@ -123,12 +123,12 @@ def test_replicas_get_a_release_one_by_one_under_load(box: Box, books: AuditRead
     old, new = store.pack(ROOT), store.pack(changed(tmp_path, "ingest/app.py", b'"alive"', b'"alive","build":2'))
     first, second = box.pid("ingest-1"), box.pid("ingest-2")
     with Load(box.settings.ports["PENSTOCK_INGEST_PORT"]) as load:
-        files.request_replicas(DesiredReplicas(2, old, canary=new))
+        files.request_replicas(DesiredReplicas(2, old, canary=new, installed=old))
         canary = box.wait_ready("ingest-1", not_pid=first)
         assert (release_of(canary), release_of(second)) == (new, old)
         until(lambda: load.livez() == {ALIVE, ALIVE_2}, "both releases serve", 30)
         assert box.pid("ingest-2") == second, "only the canary gets the release"
-        files.request_replicas(DesiredReplicas(2, new))
+        files.request_replicas(DesiredReplicas(2, new, installed=old))
         assert release_of(box.wait_ready("ingest-2", not_pid=second)) == new
         assert (box.pid("ingest-1"), load.livez()) == (canary, {ALIVE_2})
         load.goes_on()
@@ -138,29 +138,20 @@ def test_replicas_get_a_release_one_by_one_under_load(box: Box, books: AuditRead
 
 def test_release_that_does_not_start_leaves_the_other_replica_serving(box: Box, books: AuditReader, tmp_path: Path):
     files, store = ComputeFiles(box.var), ReleaseStore(box.var)
+    old = store.pack(ROOT)
     begins, exits = b"def main() -> int:\n", b"def main() -> int:\n    return 3\n"
     bad = store.pack(changed(tmp_path, "ingest/__main__.py", begins, exits))
     first, second = box.pid("ingest-1"), box.pid("ingest-2")
     with Load(box.settings.ports["PENSTOCK_INGEST_PORT"]) as load:
-        files.request_replicas(DesiredReplicas(2, bad))
+        files.request_replicas(DesiredReplicas(2, bad, installed=old))
         until(lambda: box.entry("ingest-1").state == "backoff", "the first replica fails", 60)
         load.goes_on()
         assert box.pid("ingest-2") == second, "no second replica is replaced while the first one fails"
-        files.request_replicas(DesiredReplicas(2))
+        files.request_replicas(DesiredReplicas(2, old, installed=old))
         box.wait_ready("ingest-1", not_pid=first)
         assert box.pid("ingest-2") == second, "it has the right release"
     assert load.refusals == []
     every_ack_is_reported(books, load)
-
-
-def changed(scratch: Path, file: str, old: bytes, new: bytes) -> Path:
-    """Copy the data plane with a change in one file; return the folder to pack."""
-    shutil.copytree(ROOT / "dataplane", scratch / "dataplane", ignore=shutil.ignore_patterns("__pycache__"))
-    path = scratch / "dataplane" / file
-    content = path.read_bytes()
-    assert content.count(old) == 1
-    path.write_bytes(content.replace(old, new))
-    return scratch
 
 
 def release_of(pid: int) -> str:

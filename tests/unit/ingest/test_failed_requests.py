@@ -21,12 +21,12 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
     yield from opened_ingest(tmp_path, monkeypatch)
 
 
-def failed(ingest: Ingest, failure: HttpError | ClientGoneError, chunks: int = 0) -> tuple[IngestApp, MemoryExchange]:
+def failed(ingest: Ingest, failure: HttpError | ClientGoneError, chunks: int = 0) -> MemoryExchange:
     """Send a request whose body fails when it is read."""
     app = IngestApp(ingest.replica)
     exchange = MemoryExchange(b"x" * 1_000, KEYED, chunks=chunks, failure=failure)
     ingest.run(lambda: app(exchange.request))
-    return app, exchange
+    return exchange
 
 
 @pytest.mark.parametrize("chunks", [0, 3])
@@ -35,9 +35,9 @@ def test_body_that_fails_gets_a_problem_is_counted_once_and_noted(
     opened: Opened, failure: HttpError, code: str, chunks: int
 ):
     ingest = opened()
-    app, exchange = failed(ingest, failure, chunks)
+    exchange = failed(ingest, failure, chunks)
     assert (exchange.status, exchange.answer["code"], exchange.answer["detail"]) == (failure.status, code, str(failure))
-    assert app.answers == {failure.status: 1}
+    assert ingest.replica.responses == {failure.status: 1}
     assert ingest.replica.meters.in_flight == 0
     assert [one.code for one in ingest.reported()] == [code]
     assert ingest.stored.records == []
@@ -53,11 +53,12 @@ def test_client_that_leaves_gets_nothing_and_holds_no_quota(opened: Opened):
 
 
 def test_request_that_is_not_valid_http_is_counted_once(opened: Opened):
-    app = IngestApp(opened().replica)
+    replica = opened().replica
+    app = IngestApp(replica)
     headers, body = app.error_response(HttpError(431, "needs at most 128 headers, got 129"))
     assert dict(headers)["content-type"] == "application/problem+json"
     assert b'"code":"http-invalid"' in body
-    assert app.answers == {431: 1}
+    assert replica.responses == {431: 1}
 
 
 def test_failure_within_the_application_is_answered_and_counted_once(opened: Opened, monkeypatch: pytest.MonkeyPatch):
@@ -70,7 +71,7 @@ def test_failure_within_the_application_is_answered_and_counted_once(opened: Ope
     app, exchange = IngestApp(ingest.replica), MemoryExchange(b"{}", KEYED)
     ingest.run(lambda: app(exchange.request))
     assert (exchange.status, exchange.answer["code"]) == (500, "internal")
-    assert app.answers == {500: 1}
+    assert ingest.replica.responses == {500: 1}
     assert ingest.replica.meters.in_flight == 0
 
 

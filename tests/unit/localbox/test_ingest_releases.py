@@ -14,6 +14,7 @@ from controlplane.compute.installed import installed_root
 from controlplane.compute.releases import ReleaseStore
 from dataplane.names import RELEASE_VARIABLE
 from localbox.catalogue import programs, replicas
+from localbox.errors import BoxError
 from localbox.managed_process import ManagedProcess
 from localbox.program import Program, StartStage
 from localbox.settings import BoxSettings, settings_from
@@ -65,29 +66,38 @@ def test_replica_imports_the_data_plane_of_its_release_and_nothing_else_of_the_t
     assert program.env["PYTHONSAFEPATH"], "else Python imports from the working directory first"
 
 
-def test_box_starts_with_the_requested_release_unless_other_code_was_installed(
+def test_box_runs_the_requested_releases_unless_other_code_was_installed(
     settings: BoxSettings, installed: str, other: str
 ):
     assert at_start(settings) == [installed] * 2
+    assert replicas(settings) is None
     files = ComputeFiles(settings.var)
-    files.request_replicas(DesiredReplicas(2, other, installed=installed))
-    assert at_start(settings) == [other] * 2
-    files.request_replicas(DesiredReplicas(2, other, installed="0" * 16))
-    assert at_start(settings) == [installed] * 2, "its packages may not fit the earlier release"
-
-
-def test_box_starts_without_the_canary_and_follows_it_later(settings: BoxSettings, installed: str, other: str):
-    ComputeFiles(settings.var).request_replicas(DesiredReplicas(3, installed, canary=other, installed=installed))
-    assert at_start(settings) == [installed] * 2
+    files.request_replicas(DesiredReplicas(3, installed, canary=other, installed=installed))
+    assert at_start(settings) == [other, installed]
     assert followed(settings) == [other, installed, installed]
+    files.request_replicas(DesiredReplicas(3, other, canary=other, installed="0" * 16))
+    assert at_start(settings) == [installed] * 2, "its packages may not fit another release"
+    assert followed(settings) == [installed] * 3
+
+
+def test_only_a_release_that_is_not_installed_may_fail_at_the_start_of_the_box(
+    settings: BoxSettings, installed: str, other: str
+):
+    ComputeFiles(settings.var).request_replicas(DesiredReplicas(2, installed, canary=other, installed=installed))
+    assert [program.patient for program in programs(settings) if program.stage is StartStage.INGEST] == [True, False]
 
 
 def test_release_that_cannot_be_read_changes_no_replica_and_stops_no_start(
     settings: BoxSettings, store: ReleaseStore, installed: str, other: str
 ):
-    store.archive(other).write_bytes(b"changed")
     ComputeFiles(settings.var).request_replicas(DesiredReplicas(2, other, installed=installed))
-    assert replicas(settings) is None
+    assert followed(settings) == [other] * 2
+    store.archive(other).write_bytes(b"changed")
+    with pytest.raises(BoxError, match="was changed after the build"):
+        replicas(settings)
+    (settings.var / "releases" / f"dataplane-{other}.zip").unlink()
+    with pytest.raises(BoxError, match="No such file"):
+        replicas(settings)
     assert at_start(settings) == [installed] * 2
 
 

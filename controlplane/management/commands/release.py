@@ -18,7 +18,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Add `--note`, `--roll-out` and `--repair`."""
         parser.add_argument("--note", default="", help="description for the list of releases")
-        parser.add_argument("--roll-out", action="store_true", help="request it on every cell that has another release")
+        parser.add_argument("--roll-out", action="store_true", help="request it wherever another release runs")
         parser.add_argument("--repair", action="store_true", help="with --roll-out: on unstable cells, too")
 
     def handle(self, *_args: Any, **options: Any) -> None:

@@ -22,7 +22,7 @@ def releases(request: HttpRequest) -> HttpResponse:
 @for_staff
 @require_POST
 def roll_out(request: HttpRequest, release: str) -> HttpResponse:
-    """Request a rollout to every cell that runs another release; with `repair`, to unstable ones, too."""
+    """Request a rollout to every cell, and to ingest, with another release; with `repair`, to unstable ones, too."""
     row = Release.objects.get(id=release)
     try:
         is_repair = "repair" in request.POST
@@ -36,14 +36,16 @@ def roll_out(request: HttpRequest, release: str) -> HttpResponse:
 @for_staff
 @require_POST
 def roll_back(request: HttpRequest, number: int) -> HttpResponse:
-    """Roll back a rollout: every cell that it changed gets its previous release."""
+    """Roll back a rollout: every cell that it changed, and ingest, gets its previous release."""
     row = Rollout.objects.get(id=min(number, 2**63 - 1))
     why = request.POST.get("reason", "").strip()
     if not why:
         return _page(request, error="reason: required for a rollback.")
     if services.roll_back(rollout=row, why=why, author=viewer_of(request), now=timezone.now()):
         messages.success(
-            request, "Rolling back: every changed cell gets its previous release, the last one first.", "fine"
+            request,
+            "Rolling back: what changed gets its previous release, the last cell first.",
+            "fine",
         )
     return redirect("console:releases")
 

@@ -12,6 +12,7 @@ from controlplane.autoscaler.decide import IN_WINDOW_S, DecisionMemory, LaneGrou
 from controlplane.autoscaler.figures import GroupRates, GroupSample, LaneClock, clock_of, figures_of
 from controlplane.autoscaler.offsets import OffsetReader
 from dataplane.names import INGEST_GROUP, INPUTS_OF, LANE_KINDS, PURPOSES, GroupKind, LaneKind, PartitionKey, lane_group
+from mgmt.cells.services.releases import take_ingest_out
 from mgmt.models import Cell, Heartbeat, Release, ScaleGroup, ScaleSample, Topic
 
 FRESH: Final = timedelta(seconds=5)
@@ -75,8 +76,9 @@ def ensure_ingest(most: int, installed: str = "") -> None:
 
 
 def forget_ingest_release() -> None:
-    """Leave ingest out of later rollouts: others run its replicas."""
-    Cell.with_ingest.filter(id=INGEST_GROUP, release__isnull=False).update(release=None, canary=None)
+    """Leave ingest out of rollouts: others run its replicas."""
+    if Cell.with_ingest.filter(id=INGEST_GROUP, release__isnull=False).update(release=None, canary=None):
+        take_ingest_out()
 
 
 def ensure_groups(most: int, partitions: int | None = None) -> None:

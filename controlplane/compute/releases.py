@@ -1,6 +1,6 @@
 """Releases: immutable builds of the data plane. Each is a zip named by the hash of its bytes, and runs unchanged.
 
-Packing is safe to run in many processes at once. Each zip is checked against its name when it is read: a build that was
+Packing is safe to run in many processes and threads at once. Each zip is checked against its name when it is read: a build that was
 changed, or half written, counts as absent.
 """
 
@@ -8,6 +8,7 @@ import hashlib
 import io
 import os
 import re
+import threading
 import zipfile
 from pathlib import Path
 from typing import Final
@@ -29,22 +30,27 @@ class ReleaseStore:
     def __init__(self, var: Path) -> None:
         self._folder = var / "releases"
 
+    @staticmethod
+    def identify(root: Path) -> str:
+        """Return the id of the release that `pack` builds, and write nothing."""
+        return _id_of(_zip(root))
+
     def pack(self, root: Path) -> str:
         """Build a release from `root`/dataplane, unless it exists; return its id."""
         content = _zip(root)
         release = _id_of(content)
-        path = self._path(release)
+        path = self.path_of(release)
         if not path.exists() or path.read_bytes() != content:
             _write(path, content)
         return release
 
     def archive(self, release: str) -> Path:
         """Return the zip to import from, after checking its hash. Raises ReleaseError."""
-        path = self._path(release)
+        path = self.path_of(release)
         try:
             content = path.read_bytes()
-        except FileNotFoundError as exc:
-            raise ReleaseError(f"release {release}: {path} does not exist") from exc
+        except OSError as exc:
+            raise ReleaseError(f"release {release}: {path} cannot be read: {exc.strerror}") from exc
         if _id_of(content) != release:
             raise ReleaseError(f"release {release}: {path} was changed after the build")
         return path
@@ -52,7 +58,7 @@ class ReleaseStore:
     def modified_ns(self, release: str) -> int:
         """Return when the release's file was last modified, in nanoseconds. Raises ReleaseError."""
         try:
-            return self._path(release).stat().st_mtime_ns
+            return self.path_of(release).stat().st_mtime_ns
         except OSError as exc:
             raise ReleaseError(f"release {release}: {exc}") from exc
 
@@ -72,7 +78,8 @@ class ReleaseStore:
         with zipfile.ZipFile(self.archive(release)) as archive:
             return f"{WORKER_DAEMON.replace('.', '/')}.py" in archive.namelist()
 
-    def _path(self, release: str) -> Path:
+    def path_of(self, release: str) -> Path:
+        """Return where the release's file is, or would be. Raises ReleaseError for a malformed id."""
         if not ID.fullmatch(release):
             raise ReleaseError(f"release: needs 16 hexadecimal digits, got {release!r}")
         return self._folder / f"{PACKAGE}-{release}.zip"
@@ -84,7 +91,7 @@ def _id_of(content: bytes) -> str:
 
 def _write(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     scratch.write_bytes(content)
     scratch.replace(path)
 

@@ -31,7 +31,7 @@ from controlplane.interlocks import Refusal, RefusalKind, name_of
 from controlplane.leases import LeaseLostError, acquire, fenced, note, release, renew
 from dataplane.names import INGEST_GROUP
 from mgmt.deliveries.services.destinations import reactivate_destination
-from mgmt.models import Cell, ControlAction, Lease, Rollout, RolloutStep
+from mgmt.models import Cell, ControlAction, Heartbeat, Lease, Pipe, Rollout, RolloutStep
 from mgmt.services import roll_back
 
 CONTROLLER: Final = "deploy"
@@ -90,7 +90,11 @@ def remember(step: RolloutStep, now: datetime) -> None:
 
 def _with_responses(step: RolloutStep, rate: CellErrorRate) -> CellErrorRate:
     """Return ingest's rate with the responses of the replicas that have the step's release; other cells have none."""
-    return with_responses(rate, heartbeats_of(step)) if step.cell_id == INGEST_GROUP else rate
+    if step.cell_id != INGEST_GROUP:
+        return rate
+    ours = heartbeats_of(step)
+    names = [beat.writer for beat in ours]
+    return with_responses(rate, ours, Heartbeat.objects.filter(cell="", kind=INGEST_GROUP).exclude(writer__in=names))
 
 
 def start_step(*, step: RolloutStep, now: datetime) -> None:
@@ -124,7 +128,8 @@ def finish_revert(*, step: RolloutStep, now: datetime) -> None:
     with transaction.atomic():
         if not release_cell(step=step, state=RolloutStepState.RETURNED, now=now) or not step.began_at:
             return
-        resumed = reactivate_destination(pipes=step.cell.pipes.all(), since=step.began_at)
+        pipes = Pipe.objects.all() if step.cell_id == INGEST_GROUP else step.cell.pipes.all()
+        resumed = reactivate_destination(pipes=pipes, since=step.began_at)
         if resumed:
             detail = {"resumed": sorted(f"{row.pipe_id} {row.name}" for row in resumed)}
             note(

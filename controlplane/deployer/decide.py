@@ -131,6 +131,8 @@ def _advance(snapshot: DeployerSnapshot, step: RolloutStepView, cell: CellStatus
             if cell.missing
             else [ObserveStep(step.id)]
         )
+    elif cell.missing:
+        yield from _annotate(step, f"waiting for {cell.missing}")
     elif _seconds_since(step.up_at, snapshot) >= snapshot.policy.watch_s:
         yield FinishStep(step.id)
     else:
@@ -149,11 +151,11 @@ def _revert(_snapshot: DeployerSnapshot, step: RolloutStepView, cell: CellStatus
 def fault_of(snapshot: DeployerSnapshot, step: RolloutStepView, cell: CellStatus) -> str:
     """Return the fault of the new release on this step's cell, in words; "" if there is none."""
     policy = snapshot.policy
-    up_s = policy.up_s * cell.in_series
     if step.state == "starting":
+        up_s = policy.up_s * cell.in_series
         late = cell.missing and _seconds_since(step.touched_at, snapshot) > up_s
         return f"{cell.missing} did not start within {up_s:g} s" if late else ""
-    if cell.silent_s > policy.silent_s and _seconds_since(snapshot.since, snapshot) > up_s:
+    if cell.silent_s > policy.silent_s and _seconds_since(snapshot.since, snapshot) > policy.up_s:
         return f"{cell.missing} has not reported for more than {policy.silent_s:g} s"
     if cell.lane_restarts > policy.lane_restarts:
         return f"a {'replica' if step.cell == INGEST_GROUP else 'lane'} crashed {cell.lane_restarts} times"
@@ -161,14 +163,15 @@ def fault_of(snapshot: DeployerSnapshot, step: RolloutStepView, cell: CellStatus
 
 
 def _why_refusing(before: CellErrorRate, found: CellErrorRate, policy: RolloutPolicy) -> str:
-    """Return why ingest's responses are worse than before, or "". A sender with bad requests existed before, too."""
+    """Return why ingest's responses are worse than before, or "". Senders of bad requests existed before, too."""
     if found.errors > policy.errors and found.error_share > 2 * before.error_share:
-        return (
-            f"{found.errors} of its {found.responses} responses were internal errors, {before.error_share:.1%} before"
-        )
-    if min(before.responses, found.responses) < policy.enough:
+        share = f"{before.error_share:.1%} before"
+        return f"{found.errors} of its {found.responses} responses were internal errors, {share}"
+    if found.responses == 0 and found.of_others - before.of_others >= policy.enough_of_others:
+        return f"its replica answered none of its requests, others answered {found.of_others - before.of_others}"
+    if min(before.responses, found.responses) < policy.enough or before.refused_share > policy.refused_before:
         return ""
-    if found.refused_share > before.refused_share + policy.failed_more:
+    if found.refused_share > policy.refused_after:
         return f"{found.refused_share:.1%} of its requests were refused, {before.refused_share:.1%} before"
     return ""
 

@@ -22,7 +22,9 @@ from mgmt.models import CellVerdict, FactRow, Heartbeat, LagRow, Pipe
 BEFORE: Final = 10  # minutes before a release, with which it is compared
 ENDED: Final = (Fact.DELIVERED, Fact.FILTERED, Fact.DUPLICATE, Fact.DEAD, Fact.PARKED, Fact.HELD, Fact.CANCELLED)
 FAILED: Final = (Fact.DEAD, Fact.PARKED, Fact.HELD)
-UNAVAILABLE, INTERNAL_ERROR = "503", "500"
+INTERNAL_ERROR: Final = "500"
+# Not those that scanners, slow senders and quotas cause, nor 503: that depends on Kafka.
+REFUSED: Final = ("400", "401", "403", "413", "415", "422")
 ON_THE_WAY: Final = timedelta(seconds=20)
 
 
@@ -41,13 +43,23 @@ def health_since(cell: str, up_at: datetime, now: datetime) -> CellErrorRate:
     return _health(cell, range(bucket_at(up_at) + 1, bucket_at(now - ON_THE_WAY) + 1))
 
 
-def with_responses(rate: CellErrorRate, beats: Iterable[Heartbeat]) -> CellErrorRate:
+def with_responses(rate: CellErrorRate, beats: Iterable[Heartbeat], others: Iterable[Heartbeat]) -> CellErrorRate:
     """Return the rate with the responses of these replicas of ingest, by the status that their heartbeats report."""
+    by_status = _responses_of(beats)
+    return replace(
+        rate,
+        responses=by_status.total(),
+        refused=sum(by_status[status] for status in REFUSED),
+        errors=by_status[INTERNAL_ERROR],
+        of_others=_responses_of(others).total(),
+    )
+
+
+def _responses_of(beats: Iterable[Heartbeat]) -> Counter[str]:
     by_status: Counter[str] = Counter()
     for beat in beats:
         by_status.update(beat.body.get("responses", {}))
-    refused = sum(count for status, count in by_status.items() if status.startswith("4") or status == UNAVAILABLE)
-    return replace(rate, responses=by_status.total(), refused=refused, errors=by_status[INTERNAL_ERROR])
+    return by_status
 
 
 def _health(cell: str, minutes: range) -> CellErrorRate:

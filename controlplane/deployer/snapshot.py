@@ -16,7 +16,8 @@ class CellErrorRate(Struct, frozen=True):
     failed:   of these, the units that are dead, held, or scheduled for a retry
     p95_us:   95th percentile of the lag after delivery, in microseconds; None if nothing was delivered
 
-    Of ingest: responses of its replicas since they started, the refused ones (4xx and 503), and internal errors (500).
+    Of ingest: responses of its replicas since they started, the refused ones and internal errors (500) among them, and
+    responses of the replicas that have another release.
     """
 
     accepted: int = 0
@@ -26,6 +27,7 @@ class CellErrorRate(Struct, frozen=True):
     responses: int = 0
     refused: int = 0
     errors: int = 0
+    of_others: int = 0
 
     @property
     def refused_share(self) -> float:
@@ -104,6 +106,9 @@ class RolloutPolicy(Struct, frozen=True):
     slower_us:    allowed increase of the lag's 95th percentile, in microseconds; twice the earlier lag is allowed, too
     enough:       number of messages, or of requests, below which nothing is judged
     errors:       internal errors of ingest allowed
+    refused_before, refused_after: share of refused requests above which ingest refused much before, and is bad now; far
+                  apart, because one sender with bad requests may be connected to any replica
+    enough_of_others: responses of other replicas after which a replica without any is bad
     """
 
     up_s: float
@@ -114,6 +119,9 @@ class RolloutPolicy(Struct, frozen=True):
     slower_us: int = 1_000_000
     enough: int = 50
     errors: int = 5
+    refused_before: float = 0.25
+    refused_after: float = 0.5
+    enough_of_others: int = 500
 
 
 class DeployerSnapshot(Struct, frozen=True):

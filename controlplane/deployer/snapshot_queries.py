@@ -34,7 +34,7 @@ def take_snapshot(
     rows = {row.id: row for row in rollout.steps.select_related("cell")}
     view = RolloutView(rollout.id, rollout.release_id, rollout.state, [_step(row) for row in rows.values()])
     step = step_to_take(view)
-    cells = {step.cell: _status(rows[step.id], now)} if step else {}
+    cells = {step.cell: _status(rows[step.id], now, since)} if step else {}
     has_heartbeat = Heartbeat.objects.filter(at__gte=now - timedelta(seconds=policy.silent_s)).exists()
     return DeployerSnapshot(view, cells, now, policy, since, blind=not has_heartbeat)
 
@@ -92,7 +92,7 @@ def _step(row: RolloutStep) -> RolloutStepView:
     )
 
 
-def _status(step: RolloutStep, now: datetime) -> CellStatus:
+def _status(step: RolloutStep, now: datetime, since: datetime) -> CellStatus:
     refusal, occupied = _interlocks(step, now)
     silences = _silences(step, now)
     quietest = max(silences, key=silences.__getitem__, default="")
@@ -103,10 +103,15 @@ def _status(step: RolloutStep, now: datetime) -> CellStatus:
         occupied=occupied,
         missing=quietest if silent_s > FRESH_S else "",
         silent_s=silent_s,
-        lane_restarts=max((len(known) - 1 for known in step.lanes.values()), default=0),
+        lane_restarts=max((len(known) for known in step.lanes.values()), default=1) - 1 - _restarted(step, since),
         in_series=len(silences) if step.cell_id == INGEST_GROUP else 1,
         found=msgspec.convert(step.found, CellErrorRate),
     )
+
+
+def _restarted(step: RolloutStep, since: datetime) -> bool:
+    """Return True if the control plane, and perhaps the whole box, has restarted since the step began."""
+    return step.touched_at is not None and step.touched_at < since
 
 
 def _interlocks(step: RolloutStep, now: datetime) -> tuple[Refusal | None, str]:

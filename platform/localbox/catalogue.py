@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from controlplane.compute.files import ComputeFiles, DesiredReplicas, StateFileError
 from controlplane.compute.installed import INSTALLED_VARIABLE, foreign_path, installed_root
-from controlplane.compute.releases import ReleaseError, ReleaseStore
+from controlplane.compute.releases import ReleaseStore
 from controlplane.kafka_access.acls import KafkaRole, role_user
 from dataplane.mirror.clusters import STANDBY
 from dataplane.names import RELEASE_VARIABLE, replica_name
@@ -133,7 +133,7 @@ def _control(settings: BoxSettings) -> list[Program]:
             StartStage.CONTROL,
             (*celery, "worker", "-l", "warning", *worker),
             after=(*ready, "redis", "kafka"),
-            env={INSTALLED_VARIABLE: _installed_release(settings.var)},
+            env={INSTALLED_VARIABLE: _installed_release()},
         ),
         Program("beat", StartStage.CONTROL, (*celery, "beat", "-l", "warning", *beat), after=(*ready, "redis")),
         Program("observer", StartStage.CONTROL, _manage("observe"), after=(*ready, "kafka")),
@@ -195,7 +195,7 @@ def _mirror(settings: BoxSettings) -> list[Program]:
 
 def _replicas_at_start(settings: BoxSettings) -> list[Program]:
     """Return the replicas that start with the box: the least number, of the desired releases."""
-    with contextlib.suppress(StateFileError, ReleaseError):
+    with contextlib.suppress(StateFileError, OSError):
         if desired := _desired_replicas(settings):
             return _replicas_of(settings, replace(desired, count=replicas_least()))
     return _replicas_of(settings, DesiredReplicas(replicas_least()))
@@ -212,7 +212,7 @@ def replicas(settings: BoxSettings, names: Sequence[str] = ()) -> list[Program] 
         if (desired := _desired_replicas(settings)) is None:
             return None
         wanted = [_with_kafka_role(settings, program) for program in _replicas_of(settings, desired)]
-    except (StateFileError, ReleaseError) as exc:
+    except (StateFileError, OSError) as exc:
         raise BoxError(str(exc)) from exc
     return [without_others(program, frozenset(names)) for program in wanted] if names else wanted
 
@@ -224,7 +224,7 @@ def _desired_replicas(settings: BoxSettings) -> DesiredReplicas | None:
     Raises StateFileError.
     """
     desired = ComputeFiles(settings.var).replicas()
-    if desired and desired.installed != _installed_release(settings.var):
+    if desired and desired.installed != _installed_release():
         return DesiredReplicas(desired.count)
     return desired
 
@@ -240,7 +240,7 @@ def replica(settings: BoxSettings, number: int, release: str = "") -> Program:
     was rolled out may be bad, so it does not stop the start of the box. Raises ReleaseError.
     """
     name, url = replica_name(number), settings.env["PENSTOCK_INGEST_URL"]
-    installed = _installed_release(settings.var)
+    installed = _installed_release()
     release = release or installed
     metrics_number = SHOWN.index(replica_name(1)) + number - 1
     return Program(
@@ -252,14 +252,19 @@ def replica(settings: BoxSettings, number: int, release: str = "") -> Program:
         probe=_http_probe(url, expected_replica(name)),
         port=settings.ports["PENSTOCK_INGEST_PORT"],
         stop_grace_s=30.0,
+        prepare=partial(_pack_installed, settings.var) if release == installed else None,
         patient=release != installed,
     )
 
 
 @cache
-def _installed_release(var: Path) -> str:
-    """Pack the installed data plane, and return its release."""
-    return ReleaseStore(var).pack(installed_root())
+def _installed_release() -> str:
+    """Return the release of the installed data plane, which may not be packed yet."""
+    return ReleaseStore.identify(installed_root())
+
+
+def _pack_installed(var: Path) -> None:
+    ReleaseStore(var).pack(installed_root())
 
 
 def _release_env(settings: BoxSettings, release: str) -> dict[str, str]:
@@ -267,7 +272,9 @@ def _release_env(settings: BoxSettings, release: str) -> dict[str, str]:
 
     PYTHONSAFEPATH: else Python searches the working directory first, which may contain another data plane.
     """
-    path = [str(_archive(settings.var, release)), *_path_without_data_plane(settings.env["PYTHONPATH"])]
+    store = ReleaseStore(settings.var)
+    archive = store.path_of(release) if release == _installed_release() else _archive(settings.var, release)
+    path = [str(archive), *_path_without_data_plane(settings.env["PYTHONPATH"])]
     return {RELEASE_VARIABLE: release, "PYTHONPATH": os.pathsep.join(path), "PYTHONSAFEPATH": "1"}
 
 

@@ -69,7 +69,7 @@ class ManagedProcess:
         if self.state == "preparing":
             self._finish_preparing()
         if self.state == "backoff" and time.monotonic() >= self._next:
-            self._start()
+            self._begin()
         if self.state in ("starting", "ready", "draining"):
             self._watch()
         if self._ending:
@@ -90,6 +90,8 @@ class ManagedProcess:
         A process that is not ready is ended, too: its program may never become ready.
         """
         self.program = program
+        self._prepared = program.prepare is None
+        self._was_ready = self._was_ready or program.patient
         self._failures = 0
         if self.state == "backoff":
             self._next = 0.0
@@ -195,7 +197,7 @@ class ManagedProcess:
             _end_group(self.popen.pid)
         self.popen, self.known, self._pending = None, None, None
         if self.state == "draining" and not self._ending:
-            self._start()  # the next program of this name; it reports what this process has not reported
+            self._begin()  # the next program of this name; it reports what this process has not reported
             return
         if self._ending and self.state == "draining" and code == 0:
             self.state, self.why = "gone", ""

@@ -104,7 +104,7 @@ class Supervisor:
             if self._step():
                 self._write()
             if self._ready_s is None:
-                if all(one.is_up or one.program.patient for one in self._running):
+                if all(one.is_up or self._may_be_down(one.program) for one in self._running):
                     self._ready_s = time.monotonic() - self._began
                     self._write()
                     self._say(f"ready in {self._ready_s:.1f} s")
@@ -113,6 +113,11 @@ class Supervisor:
                 elif time.monotonic() - self._began > START_LIMIT_S:
                     raise BoxError(self._why_late())
             time.sleep(TICK_S)
+
+    def _may_be_down(self, program: Program) -> bool:
+        """Return True if the box is ready without the program: it is patient, or waits for one that is."""
+        patient = {one.program.name for one in self._running if one.program.patient and not one.is_up}
+        return program.patient or not patient.isdisjoint(program.after)
 
     def _new(self, program: Program, *, patient: bool = False) -> ManagedProcess:
         log = self._settings.logs / f"{program.name}.log"

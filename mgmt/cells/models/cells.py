@@ -8,7 +8,7 @@ from django.db.models import Q, QuerySet
 from dataplane.names import INGEST_GROUP
 from mgmt.cells.models.releases import Release
 
-MOST_PARTITIONS: Final = 256  # of each topic of a cell; a lane that reads 100 is slow (docs/sizing.md)
+MOST_PARTITIONS: Final = 1_000  # of each topic of a cell; a lane that reads 100 is slow (docs/sizing.md)
 
 
 def default_lanes() -> dict[str, Any]:

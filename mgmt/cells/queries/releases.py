@@ -6,6 +6,7 @@ from typing import Final
 from django.db.models import Prefetch
 from msgspec import Struct
 
+from dataplane.names import INGEST_GROUP
 from mgmt.models import Cell, Release, Rollout, RolloutStep
 
 NEWEST: Final = 20
@@ -63,7 +64,8 @@ def release_lines() -> list[ReleaseSummary]:
     for row in Release.objects.order_by("-registered_at", "id")[:NEWEST]:
         cells = [cell for cell, release in has.items() if release == row.id]
         cells += [canaries[row.id]] if row.id in canaries else []
-        lines.append(ReleaseSummary(row, cells, len(cells) < len(has)))
+        elsewhere = any(release != row.id for cell, release in has.items() if row.for_ingest or cell != INGEST_GROUP)
+        lines.append(ReleaseSummary(row, cells, elsewhere))
     return lines
 
 

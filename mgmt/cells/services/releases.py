@@ -38,12 +38,17 @@ def register_release(*, release: str, wire: int, about: str, now: datetime, for_
 @transaction.atomic
 def give_to_ingest(*, release: Release, now: datetime) -> None:
     """Give ingest a release without a rollout, and take it out of an open one. Call it while no replica runs."""
+    take_ingest_out()
     rows = Cell.with_ingest.filter(id=INGEST_GROUP, release__isnull=False).exclude(release=release, canary=None)
     if rows.update(release=release, canary=None):
-        RolloutStep.objects.filter(cell=INGEST_GROUP, rollout__state__in=Rollout.OPEN).delete()
         why, detail = "the box starts with newly installed code", {"release": release.id}
         outcome = ControlAction.Outcome.DONE
         note("deploy", "give-release", outcome=outcome, at=now, cell=INGEST_GROUP, reason=why, detail=detail)
+
+
+def take_ingest_out() -> None:
+    """Take ingest out of an open rollout."""
+    RolloutStep.objects.filter(cell=INGEST_GROUP, rollout__state__in=Rollout.OPEN).delete()
 
 
 def request_rollout(*, release: Release, author: User | None, now: datetime, is_repair: bool = False) -> Rollout:
@@ -114,7 +119,7 @@ def _steps(cells: Iterable[Cell], *, is_repair: bool) -> Iterator[tuple[Cell, bo
     A repair has no canary: the first replica may be the one that runs, and one that is down is replaced at once.
     """
     for cell in cells:
-        if cell.lanes.get(INGEST_GROUP, 0) > 1 and not is_repair:
+        if cell.id == INGEST_GROUP and not is_repair:
             yield cell, True
         yield cell, False
 

@@ -104,7 +104,7 @@ def test_cell_is_added_and_dedicated_to_a_tenant_and_its_page_shows_it(admin: Cl
 
 @pytest.mark.parametrize(
     ("partitions", "refusal"),
-    [("12", ""), ("256", ""), ("0", "needs 1 to 256"), ("257", "needs 1 to 256"), ("a", "needs a whole number")],
+    [("12", ""), ("1000", ""), ("0", "needs 1 to 1000"), ("1001", "needs 1 to 1000"), ("a", "needs a whole number")],
 )
 def test_cell_is_added_with_its_own_partitions(admin: Client, partitions: str, refusal: str):
     response = admin.post("/staff/cells/", {"name": "big", "partitions": partitions}, follow=True)

@@ -29,6 +29,7 @@ from mgmt.models import (
     Cell,
     CellVerdict,
     ControlAction,
+    Destination,
     FactRow,
     Heartbeat,
     LagRow,
@@ -529,8 +530,10 @@ class TestIngest:
                 {"202": 79, "500": 21},
                 "21 of its 100 responses were internal errors, 10.0% before",
             ),
-            ({"202": 95, "400": 5}, {"202": 91, "400": 9}, ""),
-            ({"202": 95, "400": 5}, {"401": 45, "503": 5}, "100.0% of its requests were refused, 5.0% before"),
+            ({"202": 95, "400": 5}, {"202": 50, "400": 50}, ""),
+            ({"202": 95, "400": 5}, {"202": 49, "401": 51}, "51.0% of its requests were refused, 5.0% before"),
+            ({"202": 95, "400": 5}, {"404": 51, "429": 51, "503": 51}, ""),
+            ({"202": 70, "400": 30}, {"401": 100}, ""),
             ({"202": 95, "400": 5}, {"401": 49}, ""),
             ({}, {"401": 60}, ""),
         ],
@@ -628,16 +631,55 @@ class TestIngest:
         assert self.desired() == DesiredReplicas(2, OLD)
         assert [step.place for step in RolloutStep.objects.all()] == ["ingest (first replica)", "ingest"]
 
-    def test_one_replica_has_one_step(self):
-        Cell.with_ingest.update(lanes={"ingest": 1})
+    def test_replica_that_answers_nothing_while_the_other_does_is_rolled_back(self):
         requested()
-        assert [step.place for step in RolloutStep.objects.all()] == ["ingest"]
+        self.at(1, OLD, OLD)
+        self.at(8, NEW, OLD)
+        for seconds, count, is_bad in ((20, 499, False), (30, 500, True)):
+            beat("", "ingest-1", later(seconds), epoch=0, release=NEW)
+            beat("", "ingest-2", later(seconds), epoch=0, release=OLD, responses={"202": count})
+            assert ("ReverseRollout" in ", ".join(rounds(POLICY, later(seconds)))) is is_bad
+        why = "ingest: its replica answered none of its requests, others answered 500"
+        assert Rollout.objects.get().why == why
+
+    def test_step_is_not_finished_while_a_replica_is_silent(self):
+        requested()
+        for seconds, releases in ((1, (OLD, OLD)), (8, (NEW, OLD)), (99, (NEW, OLD)), (110, (NEW, NEW))):
+            self.at(seconds, *releases)
+        restarted = later(130)
+        beat("", "ingest-1", later(204), epoch=0, release=NEW)
+        assert list(rounds(POLICY, later(204), restarted)) == ["AnnotateStep"], "it may still come back"
+        beat("", "ingest-1", later(206), epoch=0, release=NEW)
+        assert "ReverseRollout" in list(rounds(POLICY, later(206), restarted))
+
+    def test_restart_of_the_box_in_a_step_is_no_crash_of_the_release(self):
+        requested()
+        self.at(1, OLD, OLD)
+        self.at(8, NEW, OLD)
+        for pid, is_bad in ((2, False), (3, False), (4, True)):
+            self.beat(20 + pid, NEW, OLD, pid=pid)
+            assert ("ReverseRollout" in list(rounds(POLICY, later(20 + pid), later(15)))) is is_bad
+
+    def test_destinations_that_a_bad_release_of_ingest_suspended_are_resumed(self, pipe: Pipe):
+        requested()
+        self.at(1, OLD, OLD)
+        row = pipe.destinations.get()
+        Destination.objects.filter(id=row.id).update(state="suspended", state_since=later(5))
+        self.at(8, NEW, OLD)
+        roll_back(rollout=Rollout.objects.get(), why="bad", author=None, now=later(9))
+        self.at(10, NEW, OLD)
+        self.at(15, OLD, OLD)
+        row.refresh_from_db()
+        assert row.state == "active"
 
     def test_ingest_follows_the_cells_and_has_no_step_if_others_run_it(self):
         Cell.objects.create(id="c1", release_id=OLD)
         requested()
         assert [step.place for step in RolloutStep.objects.all()] == ["c1", "ingest (first replica)", "ingest"]
         Rollout.objects.all().delete()
+        requested()
         forget_ingest_release()
+        assert [step.place for step in RolloutStep.objects.all()] == ["c1"], "the open rollout leaves ingest alone, too"
+        Rollout.objects.all().delete()
         requested()
         assert [step.place for step in RolloutStep.objects.all()] == ["c1"]

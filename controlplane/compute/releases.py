@@ -1,7 +1,7 @@
 """Releases: immutable builds of the data plane. Each is a zip named by the hash of its bytes, and runs unchanged.
 
-Packing is safe to run in many processes and threads at once. Each zip is checked against its name when it is read: a build that was
-changed, or half written, counts as absent.
+Packing is safe to run in many processes and threads at once. Each zip is checked against its name when it is read: a
+build that was changed, or half written, counts as absent.
 """
 
 import hashlib

@@ -2,6 +2,7 @@
 
 import os
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,18 @@ def test_changed_code_is_another_release_and_the_old_one_stays(tmp_path: Path):
     assert first != second
     programs = [releases.application(release) for release in (first, second)]
     assert [program.read_text() for program in programs] == ["x = 1", "x = 2"]
+
+
+def test_threads_that_pack_the_same_code_at_once_do_not_disturb_each_other(tmp_path: Path):
+    root = code(tmp_path, "x = 1\n" * 200_000)
+    for number in range(5):
+        releases = ReleaseStore(tmp_path / str(number))
+        with ThreadPoolExecutor(8) as pool:
+            found = set(pool.map(lambda _, releases=releases: releases.pack(root), range(8)))
+        assert found == {ReleaseStore.identify(root)}
+        assert [path.name for path in (tmp_path / str(number) / "releases").iterdir()] == [
+            releases.archive(found.pop()).name
+        ]
 
 
 def test_release_contains_the_whole_data_plane_and_nothing_else(tmp_path: Path):

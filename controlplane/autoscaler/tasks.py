@@ -29,7 +29,7 @@ from controlplane.autoscaler.sleeping import next_sleep_change
 from controlplane.compute.files import ComputeFiles, DesiredReplicas, StateFileError
 from controlplane.ingest_replicas import desired_replicas, ingest_row
 from controlplane.locks import TaskWaitingError, alone
-from controlplane.settings import ControlSettings, control_settings
+from controlplane.settings import control_settings
 from mgmt.cells.placement import PlacementPolicy
 from mgmt.models import Cell, ScaleGroup
 
@@ -114,15 +114,12 @@ class Autoscaler:
         return "; ".join(filter(None, done))
 
 
-def _supervisor_of(settings: ControlSettings) -> IngestSupervisor:
-    return IngestSupervisor(ComputeFiles(settings.var), settings.ingest_max, settings.installed_release)
-
-
 @cache
 def autoscaler() -> Autoscaler:
     """Return this process's Autoscaler; its client is created at the first tick, never before a fork."""
     settings = control_settings()
-    ingest = _supervisor_of(settings) if settings.ingest_max else None
+    files, most, installed = ComputeFiles(settings.var), settings.ingest_max, settings.installed_release
+    ingest = IngestSupervisor(files, most, installed) if most else None
     limits = ScaleLimits(settings.lanes_max, settings.cells_max, settings.placing, settings.topics.partitions)
     return Autoscaler(OffsetReader(settings.kafka), limits, ingest)
 

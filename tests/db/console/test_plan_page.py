@@ -49,7 +49,7 @@ FORM: dict[str, Any] = {
     "destination.url": ["https://main.example.com/in", ""],
     "sample": '{"total": 150}',
 }
-PLAN_QUERIES = 25
+PLAN_QUERIES = 27
 
 
 def plan(tenant: Tenant, spec: dict[str, Any], pipe: Pipe | None = None, now: datetime = NOW) -> PlanPreview:

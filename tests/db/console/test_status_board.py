@@ -38,7 +38,7 @@ from tests.db.cast import MakeSpec
 from tests.db.console.truth import BrowserOf, go_live, plain
 
 pytestmark = pytest.mark.django_db
-BOARD = 34
+BOARD = 35
 ANSWER = '503\n{"error": "upstream 17 is down"}'
 PipeOf = Callable[..., Pipe]
 

@@ -1,6 +1,7 @@
 """Events of a slow request are produced to the cell that has the pipe when the body is complete."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +23,7 @@ class Moving:
 
     def __init__(self) -> None:
         self.cell = "c1"
+        self.responses: Counter[int] = Counter()
         self.taken: list[str] = []
         self.routes = SimpleNamespace(find=self._find)
         self.meters = TenantMeters(ControlTable(), Quotas(), 1 << 20)

@@ -1,6 +1,7 @@
 """The sender's trace (W3C Trace Context) is copied from a request to its events and to destinations."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
@@ -30,6 +31,7 @@ class Taking:
 
     def __init__(self) -> None:
         self.taken: list[Item] = []
+        self.responses: Counter[int] = Counter()
         self.routes = SimpleNamespace(find=self._find)
         self.meters = TenantMeters(ControlTable(), Quotas(), 1 << 20)
 

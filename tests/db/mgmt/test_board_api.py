@@ -28,7 +28,7 @@ from tests.db.console.truth import Truth, go_live
 
 pytestmark = pytest.mark.django_db
 BASE = "/api/v1/staff"
-QUERIES = {"board/": 33, "losses/": 5, "common-causes/": 5, "controllers/scale/history/": 4}
+QUERIES = {"board/": 34, "losses/": 5, "common-causes/": 5, "controllers/scale/history/": 4}
 
 
 @pytest.fixture

@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Final
 
 from msgspec import Struct
 
 from controlplane.interlocks import RefusalKind
+
+LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class CellErrorRate(Struct, frozen=True):
@@ -135,5 +138,5 @@ class DeployerSnapshot(Struct, frozen=True):
     cells: Mapping[str, CellStatus]
     now: datetime
     policy: RolloutPolicy
-    since: datetime = datetime.min.replace(tzinfo=UTC)
+    since: datetime = LONG_AGO
     blind: bool = False

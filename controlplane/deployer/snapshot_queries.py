@@ -1,6 +1,6 @@
 """Reads the open rollout, and the cell of its next step, into a DeployerSnapshot."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from math import inf
 from typing import Final
 
@@ -8,6 +8,7 @@ import msgspec
 
 from controlplane.deployer.decide import step_to_take
 from controlplane.deployer.snapshot import (
+    LONG_AGO,
     CellErrorRate,
     CellStatus,
     DeployerSnapshot,
@@ -24,7 +25,6 @@ from mgmt.models import Cell, Heartbeat, Lease, Rollout, RolloutStep
 
 FRESH_S: Final = 5.0
 DRIVER: Final = "driver"
-LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def take_snapshot(

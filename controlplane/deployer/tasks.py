@@ -8,8 +8,8 @@ from celery import shared_task
 
 from controlplane.deployer.act import act, remember
 from controlplane.deployer.decide import AnnotateStep, decide
-from controlplane.deployer.snapshot import RolloutPolicy
-from controlplane.deployer.snapshot_queries import LONG_AGO, take_snapshot
+from controlplane.deployer.snapshot import LONG_AGO, RolloutPolicy
+from controlplane.deployer.snapshot_queries import take_snapshot
 from controlplane.locks import alone
 from controlplane.settings import control_settings
 from mgmt.models import Rollout, RolloutStep

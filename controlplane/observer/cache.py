@@ -1,44 +1,52 @@
 """Cache of the stored bytes of rows that still receive merges, so that most merges need no read."""
 
+import time
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 ENTRY_BYTES: Final = 300  # approximate cost of an entry in addition to its content
+KEPT_S: Final = 600.0  # most minutes are settled sooner; a later merge reads its row again
 
 
 class ByteCache:
-    """LRU cache of at most `limit` bytes."""
+    """LRU cache of at most `limit` bytes; evicts entries that were not used for KEPT_S."""
 
-    def __init__(self, limit: int = MOST_BYTES) -> None:
+    def __init__(self, limit: int = MOST_BYTES, clock: Callable[[], float] = time.monotonic) -> None:
         self._limit = limit
-        self._entries: OrderedDict[Hashable, bytes] = OrderedDict()
+        self._clock = clock
+        self._entries: OrderedDict[Hashable, tuple[float, bytes]] = OrderedDict()  # time of the last use, content
         self._size = 0
 
     def get(self, key: Hashable) -> bytes | None:
         """Return the cached bytes of `key`, None if there are none."""
-        if (value := self._entries.get(key)) is not None:
-            self._entries.move_to_end(key)
-        return value
+        if (entry := self._entries.pop(key, None)) is None:
+            return None
+        self._entries[key] = self._clock(), entry[1]
+        return entry[1]
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._entries
 
     def update(self, entries: Mapping[Any, bytes]) -> None:
-        """Add entries; evict the least recently used ones above the limit."""
+        """Add entries; evict unused ones, and the least recently used ones above the limit."""
+        now_s = self._clock()
         for key, value in entries.items():
-            self._size += len(value) + ENTRY_BYTES - self._drop(key)
-            self._entries[key] = value
-        while self._size > self._limit:
-            key, value = self._entries.popitem(last=False)
-            self._size -= len(value) + ENTRY_BYTES
+            self._drop(key)
+            self._entries[key] = now_s, value
+            self._size += len(value) + ENTRY_BYTES
+        while self._entries:
+            oldest = next(iter(self._entries))
+            if self._size <= self._limit and self._entries[oldest][0] > now_s - KEPT_S:
+                break
+            self._drop(oldest)
 
     def clear(self) -> None:
         """Remove all entries."""
         self._entries.clear()
         self._size = 0
 
-    def _drop(self, key: Hashable) -> int:
-        value = self._entries.pop(key, None)
-        return 0 if value is None else len(value) + ENTRY_BYTES
+    def _drop(self, key: Hashable) -> None:
+        if (entry := self._entries.pop(key, None)) is not None:
+            self._size -= len(entry[1]) + ENTRY_BYTES

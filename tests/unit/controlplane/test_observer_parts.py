@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from controlplane.observer.attempts import SuccessSampler, attempt_row
-from controlplane.observer.cache import ENTRY_BYTES, ByteCache
+from controlplane.observer.cache import ENTRY_BYTES, KEPT_S, ByteCache
 from controlplane.observer.ledger_entries import LedgerEntries
 from controlplane.observer.reader import start_offset
 from dataplane.ledger.audit import AttemptRecord
@@ -71,6 +71,17 @@ def test_updated_cache_entry_counts_once():
     for _ in range(5):
         cache.update({"a": b"12345"})
     assert cache.get("a") == b"12345"
+
+
+def test_cache_evicts_entries_that_nothing_used_for_a_while():
+    now_s = 0.0
+    cache = ByteCache(clock=lambda: now_s)
+    cache.update({"a": b"1", "b": b"2"})
+    now_s = KEPT_S - 1
+    assert cache.get("a") == b"1"
+    now_s = KEPT_S
+    cache.update({"c": b"3"})
+    assert ("a" in cache, "b" in cache, "c" in cache) == (True, False, True)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from dataplane.ledger.facts import FactBook
 from dataplane.ledger.meta import Headers, MessageMeta
 from dataplane.names import INPUTS_OF, lane_group
+from dataplane.runtime.freed_memory import FreedMemory
 from dataplane.runtime.kafka import SESSION_TIMEOUT_MS, lane_consumer, lane_producer, leave_group
 from dataplane.runtime.lanes.checkpoint import Checkpointer, FrozenCheckpoint
 from dataplane.runtime.lanes.context import BUSY_WAIT_S, LaneContext, LaneError, LaneIdentity, LaneWork
@@ -99,6 +100,7 @@ class Lane:
         )
         self._crashes = PoisonTracker(settings.var / "data" / "crashes", self.files)
         self._watchdog = Watchdog()
+        self._memory = FreedMemory()
         self._partitions = AssignedPartitions(
             identity.writer,
             self.slots,
@@ -228,6 +230,8 @@ class Lane:
         if not messages:
             self.usage.poll(idle=not (self._work.in_flight() or self._work.backlog() or self.producer.in_flight))
         now = time.monotonic()
+        if not messages:
+            self._memory.give_back(now)
         if now >= self._checkpoint_due and not self._checkpointer.busy:
             self._checkpoint_due = now + self.settings.checkpoint_ms / 1_000
             self._freeze()

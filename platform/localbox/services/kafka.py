@@ -100,9 +100,14 @@ def kafka_archive(settings: BoxSettings, java: Path) -> ClassArchive:
 
 
 def jvm_flags() -> list[str]:
-    """Return flags for a small heap and short pauses, which add to every message's lag."""
+    """Return flags for a small heap and short pauses, which add to every message's lag.
+
+    The heap has its first size in memory from the start, and grows only if live objects need it: the default also grows
+    it while collections take 8 % of the time, as they do whenever other programs use all cores.
+    """
+    heap = ["-Xms256m", "-Xmx384m", "-XX:+AlwaysPreTouch", "-XX:GCTimeRatio=4"]
     log = ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"]
-    return ["-Xms256m", "-Xmx384m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Xshare:auto", _LOG_LEVEL, *log]
+    return [*heap, "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Xshare:auto", _LOG_LEVEL, *log]
 
 
 def prepare(settings: BoxSettings, java: Path, node: KafkaNode) -> None:

@@ -96,10 +96,12 @@ def executor_of(pid: int) -> int:
 
 
 @contextmanager
-def box_on_cluster(folder: Path, workers: int = 2, **settings: str) -> Iterator[tuple[Box, SparkCluster]]:
-    """Run a box with the demo and these variables, whose cells run on a cluster of its own."""
+def box_on_cluster(
+    folder: Path, workers: int = 2, *, extra: tuple[str, ...] = DEMO, **settings: str
+) -> Iterator[tuple[Box, SparkCluster]]:
+    """Run a box with these programs in addition (the demo's) and variables, whose cells run on a cluster of its own."""
     with closing(SparkCluster(folder / "spark")) as cluster:
-        box = Box(folder / "var", extra=DEMO, env={"PENSTOCK_CELL_MASTER": cluster.master, **settings})
+        box = Box(folder / "var", extra=extra, env={"PENSTOCK_CELL_MASTER": cluster.master, **settings})
         # Workers are not part of the box: with its mark, it would end them at its start. Executors have their release.
         env = {name: value for name, value in box.env.items() if name not in (MARK, "PYTHONPATH")}
         cluster.start_workers(workers, env | spark_env(box.settings))

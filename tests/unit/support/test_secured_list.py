@@ -43,7 +43,7 @@ EXCEPTIONS: Final = {  # modules, and folders for all of their modules
         "tests/faults/test_standalone.py",
         "tests/integration/localbox/test_admission_in_a_box.py",
         "tests/integration/localbox/test_backup_of_a_box.py",
-        "tests/integration/localbox/test_cell_relief_in_a_box.py",
+        "tests/integration/localbox/test_scaling_on_all_levels.py",
         "tests/integration/localbox/test_rollout_to_ingest_in_a_box.py",
         "tests/integration/localbox/test_sleeping_in_a_box.py",
         "tests/integration/localbox/test_supervisor.py",

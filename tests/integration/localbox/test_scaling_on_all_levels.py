@@ -1,21 +1,29 @@
-"""A cell short of lanes, in a whole box: another cell is created, and a pipe is migrated under traffic."""
+"""Scaling on all levels in a box on Spark standalone, in one run: lanes, executors, cells, and back in."""
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Final
 
 import pytest
 
+from dataplane.names import LANE_KINDS
 from loadgen.scripted import Receiver
-from localbox.testing import Box, box_of
-from tests.support.box_shell import delivered_count, shell_json
+from localbox.testing import Box
+from tests.support.box_lanes import ONE_OF_EACH, beating
+from tests.support.box_shell import delivered_count, query_rows, shell_json
 from tests.support.patience import until
 from tests.support.sender import Sender
+from tests.support.spark_cluster import SparkCluster, box_on_cluster
 
 LIVE_S: Final = 240
+LANES_S: Final = 240
 RELIEVED_S: Final = 300
+IN_S: Final = 900  # lanes are removed ten minutes after they were last needed
 RATES: Final = {"large": 90, "small": 60}
+KINDS: Final = len(LANE_KINDS)
 MAKE: Final = """
 import json
 from mgmt.services import create_api_key, create_pipe
@@ -36,14 +44,15 @@ print(json.dumps({
     "live": PipeRevision.objects.filter(state="live").count(),
     "short": [bool(one.get("short_since_s")) for one in ScaleGroup.objects.values_list("memory", flat=True)],
     "cells": list(Cell.objects.order_by("id").values_list("id", flat=True)),
+    "asleep": [cell.id for cell in Cell.objects.all() if cell.is_asleep],
     "on": dict(Pipe.objects.values_list("name", "cell")),
     "moves": list(PipeMigration.objects.values_list("pipe__name", "state", "by", "says")),
     "why": list(ScaleGroup.objects.filter(kind="process").values_list("cell", "why")),
     "sealed": Seal.objects.count(), "lost": sum(Seal.objects.values_list("lost", flat=True))}))
 """
-ONE_LANE_IS_NOT_ENOUGH: Final = """
+TWO_LANES_ARE_NOT_ENOUGH: Final = """
 from mgmt.models import ScaleGroup
-ScaleGroup.objects.filter(cell="c1", kind="process").update(maximum=1, target=0.01)
+ScaleGroup.objects.filter(cell="c1", kind="process").update(maximum=2, target=0.01)
 print("{}")
 """
 FIVE_MINUTES_PASS: Final = """
@@ -67,11 +76,41 @@ def delivers_once(box: Box, receiver: Receiver, pipe: str, ids: set[str]) -> Non
     assert Counter(one.id for one in got) == Counter(ids)
 
 
-@pytest.mark.long
-@pytest.mark.timeout(1200)
-def test_cell_short_of_lanes_has_a_pipe_migrated_to_a_new_cell():
+LESS_IS_ENOUGH: Final = """
+from django.utils import timezone
+from mgmt.models import Cell, ScaleGroup, Tenant
+from mgmt.pipes.services.demo import ensure_staff_user
+from mgmt.services import keep_cell_for, set_scale_policy
+staff = ensure_staff_user()
+group = ScaleGroup.objects.get(cell="c1", kind="process")
+set_scale_policy(group=group, minimum=1, maximum=2, target=0.75, goal_s=5.0, by=staff, now=timezone.now())
+keep_cell_for(
+    cell=Cell.objects.get(id="c2"), tenant=Tenant.objects.get(pipe__name="large"), sleeps_after_s=60, by=staff,
+    now=timezone.now())
+print("{}")
+"""
+STEPS: Final = """
+SELECT cell_id, action, (detail ->> 'lanes')::int FROM mgmt_controlaction
+WHERE controller = 'scale' AND outcome = 'done' AND detail ->> 'kind' = 'process' ORDER BY id
+"""
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
     receiver = Receiver()
-    with box_of(env={"PENSTOCK_CELLS_MAX": "2"}) as box:
+    yield receiver
+    receiver.close()
+
+
+def has_cores(cluster: SparkCluster, cores: int) -> None:
+    """Wait until executors use so many cores, one for each lane."""
+    until(lambda: cluster.cores_used() == cores, f"{cores} executors", LANES_S, seen=cluster.cores_used)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(2_400)
+def test_load_adds_lanes_executors_and_a_cell_and_without_load_they_go_again(tmp_path: Path, receiver: Receiver):
+    with box_on_cluster(tmp_path, extra=(), PENSTOCK_CELLS_MAX="2") as (box, cluster):
         port = int(box.env["PENSTOCK_INGEST_PORT"])
         keys = shell_json(box, MAKE.format(url=receiver.url("")))
         until(lambda: shell_json(box, SEEN)["live"] == len(keys), "both pipes are live", LIVE_S)
@@ -79,7 +118,12 @@ def test_cell_short_of_lanes_has_a_pipe_migrated_to_a_new_cell():
         with ExitStack() as sending:
             for sender in senders.values():
                 sending.enter_context(sender)
-            shell_json(box, ONE_LANE_IS_NOT_ENOUGH)
+            until(lambda: beating(box) == ONE_OF_EACH, "a lane of each kind", LANES_S, seen=lambda: beating(box))
+            has_cores(cluster, KINDS)
+            shell_json(box, TWO_LANES_ARE_NOT_ENOUGH)
+            two = {**ONE_OF_EACH, "process": 2}
+            until(lambda: beating(box) == two, "a second process lane", LANES_S, seen=lambda: beating(box))
+            has_cores(cluster, KINDS + 1)
             until(lambda: any(shell_json(box, SEEN)["short"]), "the cell is short of lanes", 120)
 
             def is_relieved() -> bool:
@@ -87,10 +131,16 @@ def test_cell_short_of_lanes_has_a_pipe_migrated_to_a_new_cell():
                 return any(state == "done" for _, state, _, _ in shell_json(box, SEEN)["moves"])
 
             until(is_relieved, "a pipe has gone to another cell", RELIEVED_S, seen=lambda: seen(box))
+            has_cores(cluster, KINDS + 1 + KINDS)
         after = shell_json(box, SEEN)
         assert after["cells"] == ["c1", "c2"]
         assert after["on"] == {"large": "c2", "small": "c1"}
         assert [(pipe, state, by) for pipe, state, by, _ in after["moves"]] == [("large", "done", None)]
         for name, sender in senders.items():
             delivers_once(box, receiver, name, {acked.id for acked in sender.acked})
-    receiver.close()
+
+        shell_json(box, LESS_IS_ENOUGH)
+        until(lambda: beating(box) == ONE_OF_EACH, "one process lane", IN_S, seen=lambda: seen(box))
+        until(lambda: shell_json(box, SEEN)["asleep"] == ["c2"], "the new cell sleeps", LANES_S, seen=lambda: seen(box))
+        has_cores(cluster, KINDS)
+        assert query_rows(box, STEPS) == [("c1", "scale-out", 2), ("c2", "scale-in", 0), ("c1", "scale-in", 1)]

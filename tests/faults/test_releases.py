@@ -2,7 +2,6 @@
 
 import logging
 import re
-import shutil
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +24,7 @@ from mgmt.deliveries.services.redrives import release_leftovers
 from mgmt.models import Cell, Destination, OffsetSet, Pipe, Redrive, Release, Rollout, RolloutStep, Topic, User
 from mgmt.services import create_tenant, register_release, request_rollout
 from tests.integration.controlplane.observing import observing
+from tests.support.changed_builds import changed
 from tests.support.data_plane import DataPlane
 from tests.support.patience import Patience, until
 from tests.support.sender import Sender
@@ -80,10 +80,8 @@ ProcessWork.process = _process
 
 def build(plane: DataPlane, scratch: Path, file: str, *, before: str = "", after: str = "") -> Release:
     """Pack a release like ours with a fault planted in one of its files."""
-    shutil.copytree(ROOT / "dataplane", scratch / "dataplane")
-    path = scratch / "dataplane" / file
-    path.write_text(before + path.read_text() + after)
-    return known(ReleaseStore(plane.var).pack(scratch))
+    folder = changed(scratch, file, lambda text: before + text + after)
+    return known(ReleaseStore(plane.var).pack(folder))
 
 
 def known(release: str) -> Release:

@@ -1,18 +1,26 @@
 """Builds of the data plane that differ from the installed one, to roll them out."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from controlplane.compute.installed import installed_root
 from controlplane.compute.releases import PACKAGE
 
 
-def changed(scratch: Path, file: str, old: bytes, new: bytes) -> Path:
-    """Copy the data plane to `scratch`, with a change in one file; return the folder to pack."""
-    root = installed_root() / PACKAGE
-    shutil.copytree(root, scratch / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
+def changed(scratch: Path, file: str, change: Callable[[str], str]) -> Path:
+    """Copy the data plane to `scratch`, with the text of one file changed; return the folder to pack."""
+    shutil.copytree(installed_root() / PACKAGE, scratch / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
     path = scratch / PACKAGE / file
-    content = path.read_bytes()
-    assert content.count(old) == 1
-    path.write_bytes(content.replace(old, new))
+    path.write_text(change(path.read_text()))
     return scratch
+
+
+def replacing(old: str, new: str) -> Callable[[str], str]:
+    """Return a change of a text that occurs once."""
+
+    def change(text: str) -> str:
+        assert text.count(old) == 1
+        return text.replace(old, new)
+
+    return change

@@ -16,7 +16,7 @@ from localbox.settings import ROOT
 from localbox.supervisor import living
 from localbox.testing import Box, box_of
 from localbox.testing_kafka import role_env
-from tests.support.changed_builds import changed
+from tests.support.changed_builds import changed, replacing
 from tests.support.cluster import Cluster, key_of
 from tests.support.ledger_checks import AuditReader, Whole
 from tests.support.patience import until
@@ -120,7 +120,8 @@ def test_replica_is_added_and_removed_again_under_load(box: Box, books: AuditRea
 
 def test_replicas_get_a_release_one_by_one_under_load(box: Box, books: AuditReader, tmp_path: Path):
     files, store = ComputeFiles(box.var), ReleaseStore(box.var)
-    old, new = store.pack(ROOT), store.pack(changed(tmp_path, "ingest/app.py", b'"alive"', b'"alive","build":2'))
+    newer = changed(tmp_path, "ingest/app.py", replacing('"alive"', '"alive","build":2'))
+    old, new = store.pack(ROOT), store.pack(newer)
     first, second = box.pid("ingest-1"), box.pid("ingest-2")
     with Load(box.settings.ports["PENSTOCK_INGEST_PORT"]) as load:
         files.request_replicas(DesiredReplicas(2, old, canary=new, installed=old))
@@ -139,8 +140,8 @@ def test_replicas_get_a_release_one_by_one_under_load(box: Box, books: AuditRead
 def test_release_that_does_not_start_leaves_the_other_replica_serving(box: Box, books: AuditReader, tmp_path: Path):
     files, store = ComputeFiles(box.var), ReleaseStore(box.var)
     old = store.pack(ROOT)
-    begins, exits = b"def main() -> int:\n", b"def main() -> int:\n    return 3\n"
-    bad = store.pack(changed(tmp_path, "ingest/__main__.py", begins, exits))
+    begins, exits = "def main() -> int:\n", "def main() -> int:\n    return 3\n"
+    bad = store.pack(changed(tmp_path, "ingest/__main__.py", replacing(begins, exits)))
     first, second = box.pid("ingest-1"), box.pid("ingest-2")
     with Load(box.settings.ports["PENSTOCK_INGEST_PORT"]) as load:
         files.request_replicas(DesiredReplicas(2, bad, installed=old))

@@ -13,7 +13,7 @@ from controlplane.compute.releases import ReleaseStore
 from dataplane.names import RELEASE_VARIABLE, WIRE_VERSION
 from localbox.testing import Box, box_of
 from tests.support.box_shell import shell_json
-from tests.support.changed_builds import changed
+from tests.support.changed_builds import changed, replacing
 from tests.support.patience import until
 
 REPLICAS: Final = ("ingest-1", "ingest-2")
@@ -81,9 +81,9 @@ def test_bad_release_returns_from_the_first_replica_and_a_good_one_reaches_all(b
     assert rollouts.running() == [old, old]
     second = box.pid("ingest-2")
 
-    key = b'        key = key_of(headers.get("authorization"))\n        route = self._replica.routes'
-    planted = b'        raise RuntimeError("planted")\n' + key
-    bad = rollouts.roll_out(store.pack(changed(tmp_path / "bad", "ingest/app.py", key, planted)))
+    key = '        key = key_of(headers.get("authorization"))\n        route = self._replica.routes'
+    planted = '        raise RuntimeError("planted")\n' + key
+    bad = rollouts.roll_out(store.pack(changed(tmp_path / "bad", "ingest/app.py", replacing(key, planted))))
     assert (bad["rollout"], bad["release"], bad["canary"]) == ("rolled back", old, None)
     assert "responses were internal errors" in bad["why"]
     assert rollouts.running() == [old, old]
@@ -91,7 +91,7 @@ def test_bad_release_returns_from_the_first_replica_and_a_good_one_reaches_all(b
     assert rollouts.statuses == {401, 500}
 
     rollouts.statuses.clear()
-    new = store.pack(changed(tmp_path / "good", "ingest/app.py", b'"alive"', b'"living"'))
+    new = store.pack(changed(tmp_path / "good", "ingest/app.py", replacing('"alive"', '"living"')))
     good = rollouts.roll_out(new)
     assert (good["rollout"], good["release"], good["canary"]) == ("done", new, None), good
     assert rollouts.running() == [new, new]

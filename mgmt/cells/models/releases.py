@@ -112,4 +112,9 @@ class RolloutStep(models.Model):
     @property
     def place(self) -> str:
         """Return where the release runs after this step, for people."""
-        return f"{self.cell_id} (first replica)" if self.is_canary else self.cell_id
+        return first_replica_of(self.cell_id) if self.is_canary else self.cell_id
+
+
+def first_replica_of(group: str) -> str:
+    """Return the name of the group's canary, for people."""
+    return f"{group} (first replica)"

@@ -7,6 +7,7 @@ from django.db.models import Prefetch
 from msgspec import Struct
 
 from dataplane.names import INGEST_GROUP
+from mgmt.cells.models.releases import first_replica_of
 from mgmt.models import Cell, Release, Rollout, RolloutStep
 
 NEWEST: Final = 20
@@ -59,7 +60,7 @@ def release_lines() -> list[ReleaseSummary]:
     """Return the NEWEST releases, newest first; two queries."""
     rows = Cell.with_ingest.exclude(release=None).order_by("id").values_list("id", "release_id", "canary_id")
     has = {cell: release for cell, release, _ in rows}
-    canaries = {canary: f"{cell} (first replica)" for cell, _, canary in rows if canary}
+    canaries = {canary: first_replica_of(cell) for cell, _, canary in rows if canary}
     lines = []
     for row in Release.objects.order_by("-registered_at", "id")[:NEWEST]:
         cells = [cell for cell, release in has.items() if release == row.id]

@@ -15,6 +15,8 @@ _VERSIONS: Final = ("1.0", "1.1")
 _SINGLE: Final = frozenset(("host", "content-length", "transfer-encoding"))
 _NO_BODY: Final = (204, 304)
 _ABSOLUTE: Final = re.compile(rb"https?://[^/?#]+(.*)", re.IGNORECASE | re.DOTALL)
+# uri-host [":" port] (RFC 9112, 3.2), which may be empty.
+_HOST: Final = re.compile(r"(?:[\w.~!$&'()*+,;=%-]*|\[[0-9A-Fa-f:.]+\])(?::\d*)?", re.ASCII)
 _STATUS_LINES: Final = {one.value: f"HTTP/1.1 {one.value} {one.phrase}\r\n" for one in HTTPStatus}
 
 
@@ -58,8 +60,11 @@ def read_head(
         elif name in _SINGLE:
             raise HttpError(400, f"needs one header {name}, got several")
     is_http10 = version == "1.0"
-    if "host" not in headers and not is_http10:
-        raise HttpError(400, "needs the header host")
+    if (host := headers.get("host")) is None:
+        if not is_http10:
+            raise HttpError(400, "needs the header host")
+    elif _HOST.fullmatch(host) is None:
+        raise HttpError(400, "needs a host name or an IP address, with a port or none, in the header host")
     content_length = _content_length(headers, is_http10=is_http10)
     path, query = _split(target)
     expects = False

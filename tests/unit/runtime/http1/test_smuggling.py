@@ -193,6 +193,37 @@ def test_forms_of_request_targets(target: str, path: str):
     run(story())
 
 
+@pytest.mark.parametrize(
+    ("host", "is_valid"),
+    [
+        ("", True),
+        ("a", True),
+        ("a_b.example:8801", True),
+        ("a:", True),
+        ("192.0.2.1:80", True),
+        ("[2001:db8::1]:80", True),
+        ("%61", True),
+        ("a b", False),
+        ("a/b", False),
+        ("b@a", False),
+        ("a:b", False),
+        ("a:80:90", False),
+        ("[::1", False),
+        ("[a b]", False),
+        ("é", False),
+    ],
+)
+def test_host_that_is_no_host_is_refused(host: str, is_valid: bool):
+    async def story() -> None:
+        app = Recorder()
+        async with serving(app) as served:
+            _, responses = await we_read(served, app, f"GET / HTTP/1.1\r\nhost: {host}\r\n\r\n".encode())
+        assert responses.startswith(b"HTTP/1.1 200 " if is_valid else b"HTTP/1.1 400 ")
+        assert bool(app.seen) is is_valid
+
+    run(story())
+
+
 VALID: Final = (
     post("/a", b"hello") + HIDDEN,
     request_with(b"transfer-encoding: chunked", CHUNKS) + HIDDEN,

@@ -18,6 +18,7 @@ from tests.bench.neighbour import bench_neighbour
 from tests.bench.own import bench_own
 from tests.bench.replay import bench_replay
 from tests.bench.report import RUNS, Line, alternate, show, write
+from tests.bench.rest import bench_rest
 from tests.bench.scale import bench_scale
 from tests.bench.stand import EVENT, FIVE_STEPS, STEPS, Stand, stand
 from tests.bench.table_queries import bench_table_queries
@@ -168,6 +169,7 @@ BENCHES: dict[str, Callable[[Stand], list[Line]]] = {
     "outage": bench_outage,
     "idle": bench_idle,
     "replay": bench_replay,
+    "rest": bench_rest,
     "scale": bench_scale,
     "bulk": bench_bulk,
 }

@@ -227,11 +227,12 @@ class Lane:
             self._hand_over(messages)
         self._work.poll()
         self._collect(0.0)
-        if not messages:
-            self.usage.poll(idle=not (self._work.in_flight() or self._work.backlog() or self.producer.in_flight))
         now = time.monotonic()
         if not messages:
-            self._memory.give_back(now)
+            idle = not (self._work.in_flight() or self._work.backlog() or self.producer.in_flight)
+            self.usage.poll(idle=idle)
+            if idle:
+                self._memory.trim(now)
         if now >= self._checkpoint_due and not self._checkpointer.busy:
             self._checkpoint_due = now + self.settings.checkpoint_ms / 1_000
             self._freeze()

@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final
 
 MOST_BYTES: Final = 64 * 1024 * 1024
-ENTRY_BYTES: Final = 300  # approximate cost of an entry in addition to its content
-KEPT_S: Final = 600.0  # most minutes are settled sooner; a later merge reads its row again
+ENTRY_BYTES: Final = 430  # approximate cost of an entry in addition to its content
+KEPT_S: Final = 600.0  # most minutes are sealed sooner; a later merge reads its row again
 
 
 class ByteCache:

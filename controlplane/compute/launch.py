@@ -19,9 +19,9 @@ from dataplane.runtime.lake_conf import LAKE_CONF
 
 # Spark's default, and the options by which its Kafka clients sign in.
 REDACTED: Final = "(?i)secret|password|token|access[.]?key|jaas|keystore"
-# The heap of the driver is in memory from the start, so that filling it does not look like a leak. Without a size, it
-# begins with a 64th of the memory of the machine.
-FIRST_HEAP: Final = "-Xms128m -XX:+AlwaysPreTouch"
+# The driver's initial heap is in memory from the start: filling it for hours looks like a leak. By default its size is
+# a 64th of the machine's memory.
+INITIAL_HEAP: Final = "-Xms128m -XX:+AlwaysPreTouch"
 LOG_BYTES: Final = 32 * 1024 * 1024
 
 
@@ -72,7 +72,7 @@ class SparkLauncher(Struct, frozen=True):
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             "spark.driver.memory": "512m",
-            "spark.driver.defaultJavaOptions": FIRST_HEAP,
+            "spark.driver.defaultJavaOptions": INITIAL_HEAP,
             "spark.redaction.regex": REDACTED,
         }
         conf |= cluster_conf(desired.master, incarnation, self.spare) | self._in_pods(desired, incarnation)

@@ -102,8 +102,8 @@ def kafka_archive(settings: BoxSettings, java: Path) -> ClassArchive:
 def jvm_flags() -> list[str]:
     """Return flags for a small heap and short pauses, which add to every message's lag.
 
-    The heap has its first size in memory from the start, and grows only if live objects need it: the default also grows
-    it while collections take 8 % of the time, as they do whenever other programs use all cores.
+    The initial heap is in memory from the start. It grows if live objects need it, or while collections take more than
+    20 % of the time; by default 8 %, which they take whenever other programs use all cores.
     """
     heap = ["-Xms256m", "-Xmx384m", "-XX:+AlwaysPreTouch", "-XX:GCTimeRatio=4"]
     log = ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"]

@@ -16,7 +16,9 @@ _SINGLE: Final = frozenset(("host", "content-length", "transfer-encoding"))
 _NO_BODY: Final = (204, 304)
 _ABSOLUTE: Final = re.compile(rb"https?://[^/?#]+(.*)", re.IGNORECASE | re.DOTALL)
 # uri-host [":" port] (RFC 9112, 3.2), which may be empty.
-_HOST: Final = re.compile(r"(?:[\w.~!$&'()*+,;=%-]*|\[[0-9A-Fa-f:.]+\])(?::\d*)?", re.ASCII)
+_NAME: Final = r"[\w.~!$&'()*+,;=%-]*"
+_LITERAL: Final = r"\[(?:[0-9A-Fa-f:.]+|v[0-9A-Fa-f]+\.[\w.~!$&'()*+,;=:-]+)\]"
+_HOST: Final = re.compile(rf"(?:{_NAME}|{_LITERAL})(?::\d*)?", re.ASCII)
 _STATUS_LINES: Final = {one.value: f"HTTP/1.1 {one.value} {one.phrase}\r\n" for one in HTTPStatus}
 
 

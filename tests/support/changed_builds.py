@@ -17,7 +17,7 @@ def changed(scratch: Path, file: str, change: Callable[[str], str]) -> Path:
 
 
 def replacing(old: str, new: str) -> Callable[[str], str]:
-    """Return a change of a text that occurs once."""
+    """Return a function that replaces `old`, which must occur exactly once."""
 
     def change(text: str) -> str:
         assert text.count(old) == 1

@@ -15,14 +15,15 @@ from localbox.testing import Box
 from tests.support.box_lanes import ONE_OF_EACH, beating
 from tests.support.box_shell import delivered_count, query_rows, shell_json
 from tests.support.patience import until
-from tests.support.sender import Sender
+from tests.support.sender import Acked, Sender
 from tests.support.spark_cluster import SparkCluster, box_on_cluster
 
 LIVE_S: Final = 240
 LANES_S: Final = 240
 RELIEVED_S: Final = 300
 IN_S: Final = 900  # lanes are removed ten minutes after they were last needed
-RATES: Final = {"large": 90, "small": 60}
+RATES: Final = {"large": 300, "small": 200}
+AFTERWARDS: Final = 5  # events of each pipe; those of the cell that sleeps wake it
 KINDS: Final = len(LANE_KINDS)
 MAKE: Final = """
 import json
@@ -50,9 +51,14 @@ print(json.dumps({
     "why": list(ScaleGroup.objects.filter(kind="process").values_list("cell", "why")),
     "sealed": Seal.objects.count(), "lost": sum(Seal.objects.values_list("lost", flat=True))}))
 """
-TWO_LANES_ARE_NOT_ENOUGH: Final = """
+TWO_LANES_AT_MOST: Final = """
+from django.utils import timezone
 from mgmt.models import ScaleGroup
-ScaleGroup.objects.filter(cell="c1", kind="process").update(maximum=2, target=0.01)
+from mgmt.pipes.services.demo import ensure_staff_user
+from mgmt.services import set_scale_policy
+group = ScaleGroup.objects.get(cell="c1", kind="process")
+set_scale_policy(
+    group=group, minimum=1, maximum=2, target=0.05, goal_s=5.0, by=ensure_staff_user(), now=timezone.now())
 print("{}")
 """
 FIVE_MINUTES_PASS: Final = """
@@ -76,19 +82,16 @@ def delivers_once(box: Box, receiver: Receiver, pipe: str, ids: set[str]) -> Non
     assert Counter(one.id for one in got) == Counter(ids)
 
 
-LESS_IS_ENOUGH: Final = """
+C2_MAY_SLEEP: Final = """
 from django.utils import timezone
-from mgmt.models import Cell, ScaleGroup, Tenant
+from mgmt.models import Cell, Tenant
 from mgmt.pipes.services.demo import ensure_staff_user
-from mgmt.services import keep_cell_for, set_scale_policy
-staff = ensure_staff_user()
-group = ScaleGroup.objects.get(cell="c1", kind="process")
-set_scale_policy(group=group, minimum=1, maximum=2, target=0.75, goal_s=5.0, by=staff, now=timezone.now())
-keep_cell_for(
-    cell=Cell.objects.get(id="c2"), tenant=Tenant.objects.get(pipe__name="large"), sleeps_after_s=60, by=staff,
-    now=timezone.now())
+from mgmt.services import keep_cell_for
+tenant, staff = Tenant.objects.get(pipe__name="large"), ensure_staff_user()
+keep_cell_for(cell=Cell.objects.get(id="c2"), tenant=tenant, sleeps_after_s=60, by=staff, now=timezone.now())
 print("{}")
 """
+GROUPS: Final = "SELECT kind FROM mgmt_scalegroup WHERE cell_id = 'c1' AND kind = 'process'"
 STEPS: Final = """
 SELECT cell_id, action, (detail ->> 'lanes')::int FROM mgmt_controlaction
 WHERE controller = 'scale' AND outcome = 'done' AND detail ->> 'kind' = 'process' ORDER BY id
@@ -102,28 +105,39 @@ def receiver() -> Iterator[Receiver]:
     receiver.close()
 
 
-def has_cores(cluster: SparkCluster, cores: int) -> None:
-    """Wait until executors use so many cores, one for each lane."""
-    until(lambda: cluster.cores_used() == cores, f"{cores} executors", LANES_S, seen=cluster.cores_used)
+def send_a_few(port: int, key: str) -> list[Acked]:
+    """Send AFTERWARDS events and return their ACKs."""
+    with Sender(port, key, AFTERWARDS, count=AFTERWARDS) as sender:
+        until(lambda: len(sender.acked) == AFTERWARDS, "the last events are ACKed", 30)
+    return sender.acked
+
+
+def wait_for_executors(cluster: SparkCluster, count: int) -> None:
+    """Wait until lanes use so many executors, of one core each."""
+    until(lambda: cluster.cores_used() == count, f"{count} executors", LANES_S, seen=cluster.cores_used)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(2_400)
-def test_load_adds_lanes_executors_and_a_cell_and_without_load_they_go_again(tmp_path: Path, receiver: Receiver):
+def test_load_adds_a_lane_an_executor_and_a_cell_and_its_end_gives_lanes_and_executors_back(
+    tmp_path: Path, receiver: Receiver
+):
     with box_on_cluster(tmp_path, extra=(), PENSTOCK_CELLS_MAX="2") as (box, cluster):
         port = int(box.env["PENSTOCK_INGEST_PORT"])
         keys = shell_json(box, MAKE.format(url=receiver.url("")))
         until(lambda: shell_json(box, SEEN)["live"] == len(keys), "both pipes are live", LIVE_S)
+        until(lambda: beating(box) == ONE_OF_EACH, "a lane of each kind", LANES_S, seen=lambda: beating(box))
+        until(lambda: query_rows(box, GROUPS), "the Autoscaler has looked", LANES_S)
+        shell_json(box, TWO_LANES_AT_MOST)  # the only policy of this test
+        wait_for_executors(cluster, KINDS)
+
         senders = {name: Sender(port, keys[name], rate) for name, rate in RATES.items()}
         with ExitStack() as sending:
             for sender in senders.values():
                 sending.enter_context(sender)
-            until(lambda: beating(box) == ONE_OF_EACH, "a lane of each kind", LANES_S, seen=lambda: beating(box))
-            has_cores(cluster, KINDS)
-            shell_json(box, TWO_LANES_ARE_NOT_ENOUGH)
             two = {**ONE_OF_EACH, "process": 2}
             until(lambda: beating(box) == two, "a second process lane", LANES_S, seen=lambda: beating(box))
-            has_cores(cluster, KINDS + 1)
+            wait_for_executors(cluster, KINDS + 1)
             until(lambda: any(shell_json(box, SEEN)["short"]), "the cell is short of lanes", 120)
 
             def is_relieved() -> bool:
@@ -131,16 +145,20 @@ def test_load_adds_lanes_executors_and_a_cell_and_without_load_they_go_again(tmp
                 return any(state == "done" for _, state, _, _ in shell_json(box, SEEN)["moves"])
 
             until(is_relieved, "a pipe has gone to another cell", RELIEVED_S, seen=lambda: seen(box))
-            has_cores(cluster, KINDS + 1 + KINDS)
+            wait_for_executors(cluster, KINDS + 1 + KINDS)
+            shell_json(box, C2_MAY_SLEEP)
+            assert query_rows(box, STEPS) == [("c1", "scale-out", 2)]
         after = shell_json(box, SEEN)
         assert after["cells"] == ["c1", "c2"]
         assert after["on"] == {"large": "c2", "small": "c1"}
         assert [(pipe, state, by) for pipe, state, by, _ in after["moves"]] == [("large", "done", None)]
-        for name, sender in senders.items():
-            delivers_once(box, receiver, name, {acked.id for acked in sender.acked})
 
-        shell_json(box, LESS_IS_ENOUGH)
         until(lambda: beating(box) == ONE_OF_EACH, "one process lane", IN_S, seen=lambda: seen(box))
         until(lambda: shell_json(box, SEEN)["asleep"] == ["c2"], "the new cell sleeps", LANES_S, seen=lambda: seen(box))
-        has_cores(cluster, KINDS)
+        wait_for_executors(cluster, KINDS)
         assert query_rows(box, STEPS) == [("c1", "scale-out", 2), ("c2", "scale-in", 0), ("c1", "scale-in", 1)]
+
+        for name, sender in senders.items():
+            acked = [*sender.acked, *send_a_few(port, keys[name])]
+            delivers_once(box, receiver, name, {one.id for one in acked})
+        assert shell_json(box, SEEN)["lost"] == 0

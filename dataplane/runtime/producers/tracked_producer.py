@@ -72,11 +72,18 @@ class ProduceGroup:
         if self._owed:
             self._outbox.in_flight += 1
         else:
+            self._end()
             self._outbox.stored(self._token)
+
+    def _end(self) -> None:
+        """Forget the bound method, which refers to the group: lanes run the cyclic collector every few minutes."""
+        del self._report
 
     def _reported(self, error: KafkaError | None, message: Message) -> None:
         """Handle a delivery report. A hot path."""
         if error is not None:
+            if self._owed == 1:
+                self._end()
             self._outbox.refused(self._topic, self._token, error)
             return
         partition, offset = message.partition(), message.offset()
@@ -85,6 +92,7 @@ class ProduceGroup:
             self._highs[partition] = offset
         self._owed -= 1
         if not self._owed:
+            self._end()
             self._outbox.in_flight -= 1
             self._outbox.stored(self._token)
 

@@ -1,5 +1,7 @@
 """TrackedProducer returns a token once, when all of its records are stored, and never after an error."""
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +10,8 @@ from confluent_kafka import KafkaError
 
 from dataplane.ledger.meta import Headers
 from dataplane.runtime.producers.rejected_records import MANY
-from dataplane.runtime.producers.tracked_producer import ProducerFencedError, TrackedProducer
+from dataplane.runtime.producers.tracked_producer import ProduceGroup, ProducerFencedError, TrackedProducer
+from tests.support.patience import until
 from tests.support.reports import Report
 
 
@@ -77,6 +80,41 @@ def test_empty_produce_group_returns_its_token(producer: ManualProducer):
     outbox = TrackedProducer(producer)
     outbox.begin_group("t", "run").close()
     assert outbox.collect() == ["run"]
+
+
+class Token:
+    """Token that a weak reference can watch."""
+
+
+@pytest.mark.parametrize("case", ["group", "group closed late", "empty group", "single record", "retried record"])
+def test_stored_records_are_freed_without_the_garbage_collector(producer: ManualProducer, case: str):
+    gc.disable()
+    try:
+        outbox, token = TrackedProducer(producer), Token()
+        group: ProduceGroup | None = None
+        watched = weakref.ref(token)
+        if "record" in case:
+            outbox.send("t", token, value=b"v")
+        else:
+            group = outbox.begin_group("t", token)
+            if case != "empty group":
+                group.send(b"v", None, 0, [])
+            if case != "group closed late":
+                group.close()
+        if case == "retried record":
+            producer.reports = [REFUSED]
+            assert outbox.collect() == []
+            until(lambda: outbox.collect() == [] and producer.due, "the record is produced again")
+        producer.reports = [(None, Report(0, 7))] if producer.due else []
+        if case == "group closed late" and group is not None:
+            outbox.collect()
+            group.close()
+        group = None
+        assert outbox.collect() == [token]
+        del token
+        assert watched() is None
+    finally:
+        gc.enable()
 
 
 REFUSED = (KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), Report(0, -1))

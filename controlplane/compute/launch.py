@@ -21,7 +21,7 @@ from dataplane.runtime.lake_conf import LAKE_CONF
 REDACTED: Final = "(?i)secret|password|token|access[.]?key|jaas|keystore"
 # The driver's initial heap is in memory from the start: filling it for hours looks like a leak. By default its size is
 # a 64th of the machine's memory.
-INITIAL_HEAP: Final = "-Xms128m -XX:+AlwaysPreTouch"
+INITIAL_HEAP: Final = "-Xms128m -XX:+AlwaysPreTouch -XX:GCTimeRatio=4"
 LOG_BYTES: Final = 32 * 1024 * 1024
 
 

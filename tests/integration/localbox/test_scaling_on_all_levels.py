@@ -84,10 +84,10 @@ def delivers_once(box: Box, receiver: Receiver, pipe: str, ids: set[str]) -> Non
 
 C2_MAY_SLEEP: Final = """
 from django.utils import timezone
-from mgmt.models import Cell, Tenant
+from mgmt.models import Cell, Pipe
 from mgmt.pipes.services.demo import ensure_staff_user
 from mgmt.services import keep_cell_for
-tenant, staff = Tenant.objects.get(pipe__name="large"), ensure_staff_user()
+tenant, staff = Pipe.objects.get(name="large").tenant, ensure_staff_user()
 keep_cell_for(cell=Cell.objects.get(id="c2"), tenant=tenant, sleeps_after_s=60, by=staff, now=timezone.now())
 print("{}")
 """

@@ -15,7 +15,23 @@ from localbox.services.postgres import find_binaries, postgres, version
 from localbox.settings import ROOT
 from localbox.testing_kafka import SWITCH, broker_env
 
-__all__ = ["ROOT", "Box", "box_of", "free_ports"]
+__all__ = ["ROOT", "Box", "box_folder", "box_of", "free_ports"]
+
+
+@contextmanager
+def box_folder(name: str) -> Iterator[Path]:
+    """Yield a folder for the data of a box, under var/test, and remove it afterwards.
+
+    pytest makes its folder of temporary directories inaccessible to Postgres's user whenever another run starts:
+    Postgres ends there, and cannot restart.
+    """
+    parent = ROOT / "var" / "test"
+    parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -23,26 +39,20 @@ def box_of(*names: str, extra: Sequence[str] = (), env: Mapping[str, str] | None
     """Run a box with only these programs, or with all, plus the demo's programs in `extra`.
 
     In a run with a secured Kafka (localbox.testing_kafka), the box's own is secured, too.
-    Its data is under var/test: pytest makes its folder of temporary directories inaccessible to Postgres's user on each
-    run, so that Postgres could not restart there. Its Postgres does not wait for the disk: rows survive the end of any
+    Its data is under var/test (`box_folder`). Its Postgres does not wait for the disk: rows survive the end of any
     process, which tests cause, but not of the machine. Its database has the migrations already, as a copy: to run all
     of them takes longer than many tests.
     """
-    parent = ROOT / "var" / "test"
-    parent.mkdir(parents=True, exist_ok=True)
-    var = Path(tempfile.mkdtemp(prefix=f"{names[0] if names else 'whole'}-", dir=parent))
-    try:
+    with box_folder(names[0] if names else "whole") as var:
         given = dict(env or {})
         kafka = {SWITCH: "false"} if "PENSTOCK_KAFKA" in given else broker_env(var)
         box = Box(var, only=names, extra=extra, env=given | kafka)
         if not names or "postgres" in names:
-            _copy_migrated_postgres(box, parent)
+            _copy_migrated_postgres(box, var.parent)
         if not names or "kafka" in names:
             ensure_kafka_archive(box.settings)
         with box:
             yield box
-    finally:
-        shutil.rmtree(var, ignore_errors=True)
 
 
 def _copy_migrated_postgres(box: Box, parent: Path) -> None:

@@ -8,7 +8,6 @@ import signal
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -34,8 +33,8 @@ MOST_S: Final = 6.0
 
 
 @pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    with box_on_cluster(tmp_path, PENSTOCK_SPARE_EXECUTORS="1") as (box, _):
+def box() -> Iterator[Box]:
+    with box_on_cluster(PENSTOCK_SPARE_EXECUTORS="1") as (box, _):
         yield box
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -23,8 +22,8 @@ TOPICS = "SELECT purpose, name, generation, partitions, topic_id FROM mgmt_topic
 
 
 @pytest.fixture
-def box_and_cluster(tmp_path: Path) -> Iterator[tuple[Box, SparkCluster]]:
-    with box_on_cluster(tmp_path) as made:
+def box_and_cluster() -> Iterator[tuple[Box, SparkCluster]]:
+    with box_on_cluster() as made:
         yield made
 
 

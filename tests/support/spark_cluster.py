@@ -16,7 +16,7 @@ from controlplane.compute.standalone import EXECUTOR_MB, master_command, worker_
 from localbox.end_processes import MARK
 from localbox.ports import free_ports
 from localbox.spark import spark_env
-from localbox.testing import Box
+from localbox.testing import Box, box_folder
 from tests.support.demo_traffic import DEMO
 from tests.support.patience import until
 
@@ -97,10 +97,10 @@ def executor_of(pid: int) -> int:
 
 @contextmanager
 def box_on_cluster(
-    folder: Path, workers: int = 2, *, extra: tuple[str, ...] = DEMO, **settings: str
+    workers: int = 2, *, extra: tuple[str, ...] = DEMO, **settings: str
 ) -> Iterator[tuple[Box, SparkCluster]]:
     """Run a box with these programs in addition (the demo's) and variables, whose cells run on a cluster of its own."""
-    with closing(SparkCluster(folder / "spark")) as cluster:
+    with box_folder("cluster") as folder, closing(SparkCluster(folder / "spark")) as cluster:
         box = Box(folder / "var", extra=extra, env={"PENSTOCK_CELL_MASTER": cluster.master, **settings})
         # Workers are not part of the box: with its mark, it would end them at its start. Executors have their release.
         env = {name: value for name, value in box.env.items() if name not in (MARK, "PYTHONPATH")}

@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -119,10 +118,8 @@ def wait_for_executors(cluster: SparkCluster, count: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(2_400)
-def test_load_adds_a_lane_an_executor_and_a_cell_and_its_end_gives_lanes_and_executors_back(
-    tmp_path: Path, receiver: Receiver
-):
-    with box_on_cluster(tmp_path, extra=(), PENSTOCK_CELLS_MAX="2") as (box, cluster):
+def test_load_adds_a_lane_an_executor_and_a_cell_and_its_end_gives_lanes_and_executors_back(receiver: Receiver):
+    with box_on_cluster(extra=(), PENSTOCK_CELLS_MAX="2") as (box, cluster):
         port = int(box.env["PENSTOCK_INGEST_PORT"])
         keys = shell_json(box, MAKE.format(url=receiver.url("")))
         until(lambda: shell_json(box, SEEN)["live"] == len(keys), "both pipes are live", LIVE_S)

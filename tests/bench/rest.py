@@ -8,7 +8,6 @@ import psutil
 
 from localbox.testing import Box, box_of
 from tests.bench.report import Line
-from tests.bench.stand import Stand
 from tests.support.demo_traffic import DEMO
 from tests.support.kill_schedule import PROGRAMS, BoxProcesses
 from tests.support.patience import until
@@ -20,12 +19,11 @@ NEED_MB, NEED_PERCENT = 1_000.0, 10.0
 APPLICATION: Final = "spark application"
 
 
-def bench_rest(at: Stand) -> list[Line]:
+def bench_rest() -> list[Line]:
     """Measure each program with its children (PSS and CPU time); the demo's receiver is a child of the supervisor.
 
-    The stand's broker is stopped: it would share pages with the box's own, which PSS divides.
+    No other broker may run: it would share pages with the box's own, which PSS divides.
     """
-    at.box.stop()
     with box_of(extra=DEMO) as box:
         with closing(BoxProcesses(box)) as known:  # closed before the measurement: it reads heartbeats
             until(known.lanes_run, "every lane runs", UP_S)

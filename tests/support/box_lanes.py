@@ -17,10 +17,9 @@ from django.utils import timezone
 from mgmt.models import ScaleGroup
 from mgmt.services import set_scale_policy
 from mgmt.pipes.services.demo import ensure_staff_user
-for kind, lanes in {lanes}.items():
-    policy = dict(minimum=lanes, maximum=lanes, target=0.75, goal_s=5.0)
+for kind, policy in {policies}.items():
     group = ScaleGroup.objects.get(cell="c1", kind=kind)
-    set_scale_policy(group=group, by=ensure_staff_user(), now=timezone.now(), **policy)
+    set_scale_policy(group=group, by=ensure_staff_user(), now=timezone.now(), goal_s=5.0, **policy)
 print("{{}}")
 """
 GROUPS: Final = "SELECT kind FROM mgmt_scalegroup WHERE cell_id = 'c1'"
@@ -43,13 +42,19 @@ def pid_of(box: Box, writer: str) -> int:
     return int(pid)
 
 
+def set_policies(box: Box, policies: Mapping[str, Mapping[str, float]]) -> None:
+    """Set the scale policies of these kinds of lanes, as staff do, once the Autoscaler knows their groups."""
+    known = policies.keys()
+    until(lambda: {kind for (kind,) in query_rows(box, GROUPS)} >= known, "the Autoscaler has looked", SCALER_S)
+    shell_json(box, POLICIES.format(policies=policies))
+
+
 def scale_to(box: Box, limit_s: float, **lanes: int) -> None:
     """Set so many lanes of these kinds, one of each other, as staff do, and wait until all of them beat in time.
 
     Afterwards the Autoscaler has released its lease.
     """
-    until(lambda: {kind for (kind,) in query_rows(box, GROUPS)} >= lanes.keys(), "the Autoscaler has looked", SCALER_S)
-    shell_json(box, POLICIES.format(lanes=lanes))
+    set_policies(box, {kind: {"minimum": count, "maximum": count, "target": 0.75} for kind, count in lanes.items()})
     wanted = {**ONE_OF_EACH, **lanes}
     until(lambda: beating(box) == wanted, f"{wanted} beat", limit_s, seen=lambda: beating(box))
     until(lambda: not query_rows(box, LEASES), "the lease is given back", SCALER_S)

@@ -11,7 +11,7 @@ import pytest
 from dataplane.names import LANE_KINDS
 from loadgen.scripted import Receiver
 from localbox.testing import Box
-from tests.support.box_lanes import ONE_OF_EACH, beating
+from tests.support.box_lanes import ONE_OF_EACH, beating, set_policies
 from tests.support.box_shell import delivered_count, query_rows, shell_json
 from tests.support.patience import until
 from tests.support.sender import Acked, Sender
@@ -50,22 +50,26 @@ print(json.dumps({
     "why": list(ScaleGroup.objects.filter(kind="process").values_list("cell", "why")),
     "sealed": Seal.objects.count(), "lost": sum(Seal.objects.values_list("lost", flat=True))}))
 """
-TWO_LANES_AT_MOST: Final = """
-from django.utils import timezone
-from mgmt.models import ScaleGroup
-from mgmt.pipes.services.demo import ensure_staff_user
-from mgmt.services import set_scale_policy
-group = ScaleGroup.objects.get(cell="c1", kind="process")
-set_scale_policy(
-    group=group, minimum=1, maximum=2, target=0.05, goal_s=5.0, by=ensure_staff_user(), now=timezone.now())
-print("{}")
-"""
+TWO_LANES_AT_MOST: Final = {"process": {"minimum": 1, "maximum": 2, "target": 0.05}}
 FIVE_MINUTES_PASS: Final = """
 from mgmt.models import ScaleGroup
 for row in ScaleGroup.objects.filter(cell="c1"):
     if since := row.memory.get("short_since_s"):
         ScaleGroup.objects.filter(id=row.id).update(memory=row.memory | {"short_since_s": since - 300})
 print("{}")
+"""
+C2_MAY_SLEEP: Final = """
+from django.utils import timezone
+from mgmt.models import Cell, Pipe
+from mgmt.pipes.services.demo import ensure_staff_user
+from mgmt.services import keep_cell_for
+tenant, staff = Pipe.objects.get(name="large").tenant, ensure_staff_user()
+keep_cell_for(cell=Cell.objects.get(id="c2"), tenant=tenant, sleeps_after_s=60, by=staff, now=timezone.now())
+print("{}")
+"""
+STEPS: Final = """
+SELECT cell_id, action, (detail ->> 'lanes')::int FROM mgmt_controlaction
+WHERE controller = 'scale' AND outcome = 'done' AND detail ->> 'kind' = 'process' ORDER BY id
 """
 
 
@@ -79,22 +83,6 @@ def delivers_once(box: Box, receiver: Receiver, pipe: str, ids: set[str]) -> Non
     until(lambda: {one.id for one in got} >= ids, f"all of {pipe} is delivered", 90)
     until(lambda: delivered_count(box, pipe) >= len(ids), "the ledger has them all", 90)
     assert Counter(one.id for one in got) == Counter(ids)
-
-
-C2_MAY_SLEEP: Final = """
-from django.utils import timezone
-from mgmt.models import Cell, Pipe
-from mgmt.pipes.services.demo import ensure_staff_user
-from mgmt.services import keep_cell_for
-tenant, staff = Pipe.objects.get(name="large").tenant, ensure_staff_user()
-keep_cell_for(cell=Cell.objects.get(id="c2"), tenant=tenant, sleeps_after_s=60, by=staff, now=timezone.now())
-print("{}")
-"""
-GROUPS: Final = "SELECT kind FROM mgmt_scalegroup WHERE cell_id = 'c1' AND kind = 'process'"
-STEPS: Final = """
-SELECT cell_id, action, (detail ->> 'lanes')::int FROM mgmt_controlaction
-WHERE controller = 'scale' AND outcome = 'done' AND detail ->> 'kind' = 'process' ORDER BY id
-"""
 
 
 @pytest.fixture
@@ -124,8 +112,7 @@ def test_load_adds_a_lane_an_executor_and_a_cell_and_its_end_gives_lanes_and_exe
         keys = shell_json(box, MAKE.format(url=receiver.url("")))
         until(lambda: shell_json(box, SEEN)["live"] == len(keys), "both pipes are live", LIVE_S)
         until(lambda: beating(box) == ONE_OF_EACH, "a lane of each kind", LANES_S, seen=lambda: beating(box))
-        until(lambda: query_rows(box, GROUPS), "the Autoscaler has looked", LANES_S)
-        shell_json(box, TWO_LANES_AT_MOST)  # the only policy of this test
+        set_policies(box, TWO_LANES_AT_MOST)  # the only policy of this test
         wait_for_executors(cluster, KINDS)
 
         senders = {name: Sender(port, keys[name], rate) for name, rate in RATES.items()}

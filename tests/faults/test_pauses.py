@@ -42,6 +42,7 @@ def pauses_s(
 
     wait_ready: called before each kill
     """
+    plane.forget_lane_crashes()  # tests before this one may have killed the same lanes
     path = f"/{pipe}"
     key = plane.add_pipe(pipe, {"crm": {"url": plane.receiver.url(path), "concurrency": SEND_LIMIT}})
     chance, pauses = random.Random(7), []

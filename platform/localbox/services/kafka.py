@@ -103,11 +103,12 @@ def jvm_flags() -> list[str]:
     """Return flags for a small heap and short pauses, which add to every message's lag.
 
     All of the heap is in memory from the start: otherwise it grows to its maximum within hours, although live objects
-    take a quarter of it.
+    take a quarter of it. Memory that the JVM's own threads have freed goes back to the operating system each minute.
     """
     heap = ["-Xms384m", "-Xmx384m", "-XX:+AlwaysPreTouch"]
+    trim = ["-XX:+IgnoreUnrecognizedVMOptions", "-XX:TrimNativeHeapInterval=60000"]  # Java 17.0.9 and newer know it
     log = ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"]
-    return [*heap, "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Xshare:auto", _LOG_LEVEL, *log]
+    return [*heap, *trim, "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Xshare:auto", _LOG_LEVEL, *log]
 
 
 def prepare(settings: BoxSettings, java: Path, node: KafkaNode) -> None:

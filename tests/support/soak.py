@@ -1,7 +1,8 @@
-"""Figures of a long run: memory of each process over time, and the p95 of deliveries minute by minute."""
+"""Figures of a long run: memory and CPU of each process over time, and the p95 of deliveries minute by minute."""
 
 import contextlib
 import math
+import statistics
 import threading
 import time
 from array import array
@@ -18,6 +19,7 @@ from tests.support.kill_schedule import STARTS_AGAIN, BoxProcesses
 
 MINUTE_US: Final = 60_000_000
 LEAST_SAMPLES: Final = 5
+FIXED_WORK: Final = 200_000  # steps, about 20 ms
 # Their children are processes of their own in the schedule, or applications that have their own names there.
 WITHOUT_CHILDREN: Final = frozenset({"keeper", "jvm", "driver"})
 
@@ -35,19 +37,29 @@ class MemoryTrend(NamedTuple):
         return self.mb_per_h - 2 * self.error_mb_per_h
 
 
-class MemorySampler:
-    """Private memory of the processes that the kill schedule names, sampled in a thread while its block runs.
+class ProcessSample(NamedTuple):
+    """Private memory and CPU time of a process since its start, `at_s` seconds after the start of the run."""
 
-    Programs include their children; the daemon that Spark forks its Python workers from is not one of them.
+    at_s: float
+    mb: float
+    cpu_s: float
+
+
+class ProcessSampler:
+    """Memory and CPU time of the processes that the kill schedule names, sampled in a thread while its block runs.
+
+    Programs include their children; the daemon that Spark forks its Python workers from is not one of them. A fixed
+    piece of work is timed as well: when it takes longer, the machine has become slower.
     """
 
     def __init__(self, processes: BoxProcesses, every_s: float) -> None:
         self._processes, self._every_s = processes, every_s
-        self._samples: dict[str, list[tuple[float, float]]] = {}
+        self._samples: dict[str, list[ProcessSample]] = {}
+        self._work_ms: list[tuple[float, float]] = []
         self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._sample, name="memory", daemon=True)
+        self._thread = threading.Thread(target=self._sample, name="processes", daemon=True)
 
-    def __enter__(self) -> "MemorySampler":
+    def __enter__(self) -> "ProcessSampler":
         self._began_s = time.monotonic()
         self._thread.start()
         return self
@@ -59,10 +71,31 @@ class MemorySampler:
     def trends(self, *, after_s: float) -> dict[str, MemoryTrend]:
         """Return the trend of each process from `after_s` seconds after the start on. Fails if one has no samples."""
         late = {
-            name: [one for one in self._samples.get(name, []) if one[0] >= after_s] for name in sorted(STARTS_AGAIN)
+            name: [(one.at_s, one.mb) for one in self._samples.get(name, []) if one.at_s >= after_s]
+            for name in sorted(STARTS_AGAIN)
         }
         assert [name for name, samples in late.items() if len(samples) < LEAST_SAMPLES] == []
         return {name: trend_of(samples) for name, samples in late.items()}
+
+    def memory_by_step(self, step_s: float) -> dict[str, list[float]]:
+        """Return the memory of each process in MB, the first sample of each `step_s` seconds."""
+        return {
+            name: [round(samples[at].mb, 1) for at in np.unique([one.at_s // step_s for one in samples], True)[1]]
+            for name, samples in self._samples.items()
+        }
+
+    def cores(self, since_s: float, until_s: float) -> dict[str, float]:
+        """Return the CPU seconds per second that each process used between two times of the run."""
+        used = {}
+        for name, samples in self._samples.items():
+            inside = [one for one in samples if since_s <= one.at_s <= until_s]
+            if len(inside) > 1:
+                used[name] = (inside[-1].cpu_s - inside[0].cpu_s) / (inside[-1].at_s - inside[0].at_s)
+        return used
+
+    def work_ms(self, since_s: float, until_s: float) -> float:
+        """Return the median CPU time that the fixed piece of work took between two times of the run."""
+        return statistics.median(took_ms for at_s, took_ms in self._work_ms if since_s <= at_s <= until_s)
 
     def _sample(self) -> None:
         while not self._ending.wait(self._every_s):
@@ -71,13 +104,29 @@ class MemorySampler:
                     process = psutil.Process(self._processes.pid(name))
                     group = [process, *([] if name in WITHOUT_CHILDREN else process.children(recursive=True))]
                     at_s = time.monotonic() - self._began_s
-                    self._samples.setdefault(name, []).append((at_s, sum(map(_private_mb, group))))
+                    sample = ProcessSample(at_s, sum(map(_private_mb, group)), sum(map(_cpu_s, group)))
+                    self._samples.setdefault(name, []).append(sample)
+            self._work_ms.append((time.monotonic() - self._began_s, fixed_work_ms()))
+
+
+def fixed_work_ms() -> float:
+    """Return the CPU time that a fixed piece of work takes."""
+    began_s = time.thread_time()
+    sum(hash((number, "work")) & 1 for number in range(FIXED_WORK))
+    return (time.thread_time() - began_s) * 1_000
 
 
 def _private_mb(process: psutil.Process) -> float:
     with contextlib.suppress(psutil.Error):
         memory = process.memory_info()
         return float(memory.rss - memory.shared) / 1e6
+    return 0.0
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    with contextlib.suppress(psutil.Error):
+        times = process.cpu_times()
+        return float(times.user + times.system)
     return 0.0
 
 

@@ -14,12 +14,12 @@ from tests.support.demo_traffic import DemoTraffic
 from tests.support.kill_schedule import BoxProcesses
 from tests.support.patience import until
 from tests.support.sizes import SOAK_PER_S, SOAK_S
-from tests.support.soak import Deliveries, MemorySampler, deliveries_of
+from tests.support.soak import Deliveries, ProcessSampler, deliveries_of
 
 pytestmark = [pytest.mark.long, pytest.mark.alone, pytest.mark.timeout(SOAK_S + 3_600)]
 log = logging.getLogger(__name__)
 UP_S: Final = 300.0
-EVERY_S: Final = 15.0  # a sample of memory
+EVERY_S: Final = min(15.0, SOAK_S / 40)  # a sample of memory and CPU time
 WARM_UP: Final = 0.25  # part of the run after which memory and p95 count
 FLAT_MB_PER_H: Final = 1.0
 JUDGED_S: Final = 3_600
@@ -32,12 +32,18 @@ def test_box_under_steady_load_keeps_its_memory_and_its_p95_and_loses_nothing(bo
         until(processes.lanes_run, "every lane runs", UP_S)
         processes.begin()
         began_us = time.time_ns() // 1_000
-        with DemoTraffic(box, rate=SOAK_PER_S) as traffic, MemorySampler(processes, EVERY_S) as memory:
+        with DemoTraffic(box, rate=SOAK_PER_S) as traffic, ProcessSampler(processes, EVERY_S) as sampler:
             time.sleep(SOAK_S)
         starts = +processes.starts()
-    trends = memory.trends(after_s=SOAK_S * WARM_UP)
+    trends = sampler.trends(after_s=SOAK_S * WARM_UP)
     for name, trend in trends.items():
         log.info("%s: %.1f MB, %+.2f MB/h (standard error %.2f)", name, *trend)
+    log.info("MB at each twelfth of the run: %s", sampler.memory_by_step(SOAK_S / 12))
+    early, late = (SOAK_S / 4, SOAK_S / 2), (SOAK_S * 3 / 4, SOAK_S)
+    cores, late_cores = sampler.cores(*early), sampler.cores(*late)
+    log.info("cores in use: %.2f early, %.2f late", sum(cores.values()), sum(late_cores.values()))
+    log.info("cores by process: %s", {name: (round(cores[name], 3), round(late_cores[name], 3)) for name in cores})
+    log.info("fixed work: %.1f ms early, %.1f ms late", sampler.work_ms(*early), sampler.work_ms(*late))
     account = box.run(sys.executable, "-m", "tests.support.soak_account", traffic.pipe, timeout_s=900)
     found = deliveries_of(traffic.sent_log, traffic.received_log, began_us)
     early_ms, late_ms = p95_of_quarters(found)

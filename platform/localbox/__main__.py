@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+from localbox.catalogue import DEMO
 from localbox.commands import archive, backup, down, restore, status, up
 from localbox.errors import BoxError
 from localbox.settings import container_secrets, env_example, settings_from
@@ -44,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     start = commands.add_parser("up", help="start everything and keep it running")
     start.add_argument("--only", default="", help="names of programs, comma-separated")
-    start.add_argument("--with", dest="extra", default="", help="programs of the demo: receiver, demo-pipe, sender")
+    start.add_argument("--with", dest="extra", default="", help=f"programs of the demo: {', '.join(DEMO)}")
     start.add_argument("--detach", action="store_true", help="return when all is ready; stop with `down`")
     commands.add_parser("down", help="stop everything, in any state")
     commands.add_parser("status", help="list the programs and their state")

@@ -35,7 +35,7 @@ _SERVICE_MAKERS: Final[dict[str, Callable[[BoxSettings], list[Program]]]] = {
 }
 # Processes with metrics, in the order of their ports.
 SHOWN: Final = ("web", "worker", "observer", "keeper", "echo", "table-queries", "mirror", "ingest-1", "ingest-2")
-DEMO: Final = ("receiver", "demo-pipe", "sender")
+DEMO: Final = ("receiver", "demo-pipe", "demo-live", "sender")
 # The role of each program on a secured Kafka; replicas of ingest have theirs. Other programs use no Kafka.
 ROLE_OF: Final[dict[str, KafkaRole]] = {
     "web": "web",
@@ -306,7 +306,10 @@ def expected_replica(name: str, *, balances: bool = BALANCES_REPLICAS) -> str:
 
 
 def _demo(settings: BoxSettings) -> list[Program]:
-    """Return the receiver, the step that makes the pipe to it, and the endless sender."""
+    """Return the receiver, the step that makes the pipe to it, and the endless sender, which starts once it is live.
+
+    The box is ready before that: a new pipe is live once the lanes run.
+    """
     port = settings.ports["PENSTOCK_RECEIVER_PORT"]
     receiver = (sys.executable, "-m", "loadgen.receiver", "--port", str(port))
     url = f"http://127.0.0.1:{port}/"
@@ -327,10 +330,18 @@ def _demo(settings: BoxSettings) -> list[Program]:
             one_shot=True,
         ),
         Program(
+            "demo-live",
+            StartStage.DEMO,
+            (sys.executable, "-m", "localbox.demo.live"),
+            after=("demo-pipe",),
+            one_shot=True,
+            patient=True,
+        ),
+        Program(
             "sender",
             StartStage.DEMO,
             (sys.executable, "-m", "localbox.demo.sender"),
-            after=("demo-pipe", "receiver", "ingest-1"),
+            after=("demo-live", "receiver", "ingest-1"),
         ),
     ]
 
